@@ -80,7 +80,7 @@ def logged(**more: Json) -> str:
 
 def started(run_id: str, age_days: float, *, tenant: str = "acme", kept: str | None = None) -> Statement:
     at_ms = NOW - int(age_days * DAY_MS)
-    owed = StartRun(run_id, tenant, "sdr", "main", None, kept or logged(), "model", at_ms, None, None)
+    owed = StartRun(run_id, tenant, "sdr", "main", None, kept or logged(), "model", at_ms, None, None, None)
     return owed.SQL, owed.values()
 
 

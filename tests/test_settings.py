@@ -54,6 +54,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.previous_credentials_key == "value-of-PREVIOUS_CREDENTIALS_KEY"
     assert settings.embedding_dimensions == 256
     assert settings.runs_retention_days == 30
+    assert settings.agent_models == "value-of-AGENT_MODELS"
     assert settings.model_prices == "value-of-MODEL_PRICES"
     assert (settings.backups_daily, settings.backups_kept_days) == (True, 28)
     assert settings.application_keys is True

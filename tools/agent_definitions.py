@@ -23,7 +23,8 @@ from tools.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "workers"))
 
-from retain.agents.definitions import BUILT_IN, AgentDefinition
+from retain.admin.definitions.checking import model_problems, reference_problems
+from retain.agents.definitions import BUILT_IN, AgentDefinition, ModelConfig
 from retain.agents.tools.functions import FunctionTool, is_tool
 from retain.cli.yaml_text import read_yaml
 from retain.errors import InvalidInput, RetainError
@@ -54,15 +55,9 @@ def compile_agents(folder: Path) -> dict[str, Any]:
         scripts[path.stem] = script
     functions = compile_functions(folder)
     for name, agent in agents.items():
-        for function in agent["functions"]:
-            if function not in functions:
-                raise SystemExit(f"{name}.yaml: names the function {function}, which no file of tools/ declares")
-        for delegate in agent["delegates"]:
-            if delegate not in agents:
-                raise SystemExit(f"{name}.yaml: delegates to {delegate}, which does not exist")
-        script_name = agent["model"]["script"]
-        if script_name is not None and script_name not in scripts:
-            raise SystemExit(f"{name}.yaml: names the script {script_name}, which does not exist")
+        definition = AgentDefinition.model_validate(agent)
+        for problem in reference_problems(definition, functions=functions, scripts=scripts, delegates=agents):
+            raise SystemExit(f"{name}.yaml: {problem.message}")
     return {"agents": agents, "scripts": scripts, "functions": functions}
 
 
@@ -85,18 +80,8 @@ def check_models(agents: Mapping[str, Any], provider: str) -> None:
     Raises: SystemExit naming the file, and what is missing.
     """
     for name, agent in agents.items():
-        wish = agent["model"]
-        own = wish["provider"] or provider
-        if own == "scripted" and wish["script"] is None:
-            raise SystemExit(
-                f"{name}.yaml: no model answers for it. CHAT_PROVIDER is {provider}: name a script (model.script), or a"
-                " provider and a model (model.provider, model.name), or set CHAT_PROVIDER, in .dev.vars for local use"
-            )
-        if own not in ("scripted", provider) and wish["name"] is None:
-            raise SystemExit(
-                f"{name}.yaml: model.name is missing: CHAT_PROVIDER is {provider}, so an agent with the provider {own} must"
-                " name a model of it"
-            )
+        for problem in model_problems(ModelConfig.model_validate(agent["model"]), provider):
+            raise SystemExit(f"{name}.yaml: {problem.message}")
 
 
 def compile_functions(folder: Path) -> dict[str, str]:

@@ -13,6 +13,7 @@ import pytest
 from retain.admin.context import AdminContext
 from retain.admin.mcp import MemoryTools
 from retain.admin.memory_desk import MemoryDesk, Owner
+from retain.agents.versions.tenant_agents import TenantAgents
 from retain.errors import InvalidInput, NotFound
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import View
@@ -41,15 +42,9 @@ async def desk(world: World) -> MemoryDesk:
     def semantic(view: View) -> SemanticMemory:
         return SemanticMemory(view.scope, world.sql, world.index, world.embedder, world.clock, view=view)
 
-    def of(agent_type: str) -> Any:
-        return world.catalogue.agent(agent_type)
-
     given: dict[str, Any] = {field.name: None for field in fields(AdminContext)}
     given |= {"sql": world.sql, "semantic": semantic, "clock": world.clock}
-    given |= {
-        "house_of": lambda name: of(name).house,
-        "shares_users": lambda name: of(name).memory_config.user == "shared",
-    }
+    given["agents"] = TenantAgents(world.catalogue, world.sql, world.clock)
     desk = MemoryDesk(AdminContext(**given), "acme")
     for place, owner in PLACES.items():
         await desk.store(owner, NewRecord(f"The bike of {place}."))

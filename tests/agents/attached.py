@@ -50,7 +50,7 @@ class FileDesk:
         self.bound: BoundUser | None = None
         self.context = AgentsContext(
             Tenants(deployment.sql, deployment.clock),
-            deployment.catalogue,
+            deployment.agents,
             LocalInstances(deployment),
             deployment.sql,
             deployment.clock,

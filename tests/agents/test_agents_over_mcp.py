@@ -36,7 +36,7 @@ class Server:
         tenants = Tenants(deployment.sql, deployment.clock)
         instances = LocalInstances(deployment)
         sql, files = deployment.sql, deployment.attachments
-        self.context = AgentsContext(tenants, deployment.catalogue, instances, sql, deployment.clock, files)
+        self.context = AgentsContext(tenants, deployment.agents, instances, sql, deployment.clock, files)
 
     async def handle(self, request: Request) -> Any:
         await self.context.tenants.register("acme")

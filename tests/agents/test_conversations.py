@@ -32,7 +32,7 @@ class Desk:
         self.deployment = deployment
         self._context = AgentsContext(
             Tenants(deployment.sql, deployment.clock),
-            deployment.catalogue,
+            deployment.agents,
             LocalInstances(deployment),
             deployment.sql,
             deployment.clock,

@@ -76,7 +76,7 @@ async def test_a_repeated_call_gets_the_first_answer(deploy: Deploy, agents: Age
 
 def make(deployment: Deployment, depth: int = 0) -> Delegate:
     caller = InstanceIdentity(Scope("acme", "boss"), "main")
-    delegation = Delegation(LocalInstances(deployment), caller, lambda: ("helper",))
+    delegation = Delegation(LocalInstances(deployment), caller, lambda _: ("helper",))
     return Delegate(delegation, {"helper": "Helps."}, RunRequest("text", depth=depth))
 
 

@@ -130,7 +130,7 @@ def test_a_new_run_owes_its_conversation_its_row_and_what_was_asked(desk: Desk) 
     logged = {"input": {"b": 1, "a": 2}, "metadata": {}, "messages": [], "episodes": [], "records": [], "cut": {}}
     assert desk.owed() == [
         ("open_conversation", [*NAMES, None, 0, "run-1", NOW, NOW]),
-        ("start_run_by", ["run-1", *NAMES, None, json.dumps(logged), "stepped", NOW, None, None]),
+        ("start_run_of_version", ["run-1", *NAMES, None, json.dumps(logged), "stepped", NOW, None, None, None]),
         ("append_message", ["run-1.0", *NAMES, "run-1", "user", '{"a": 2, "b": 1}', NOW, None, 0]),
     ]
     assert (run.seq, desk.rows("SELECT 1 FROM run_log"), desk.rung) == (0, [], [])
@@ -165,9 +165,9 @@ def test_a_delegated_run_for_a_user_owes_who_they_are_and_the_summary_as_well(de
     opened, started, met, summarised, asked = desk.owed()
     assert opened == ("open_conversation", [*NAMES, "ann", 1, "run-1", NOW, NOW])
     assert (started[0], started[1][:5], started[1][6:]) == (
-        "start_run_by",
+        "start_run_of_version",
         ["run-1", *NAMES, "run-0"],
-        ["stepped", NOW, "ann", "agent:boss"],
+        ["stepped", NOW, "ann", "agent:boss", None],
     )
     assert json.loads(started[1][5])["procedure"] == {"task_type": "mail", "workflow_id": "short"}
     assert met == ("meet_user", ["acme", "ann", "Ann", "fr-CH", "Europe/Zurich", NOW, NOW, "run-1"])

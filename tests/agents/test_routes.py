@@ -28,7 +28,7 @@ async def context_of(deployment: Deployment) -> AgentsContext:
     await tenants.register("acme")
     instances = LocalInstances(deployment)
     sql, files = deployment.sql, deployment.attachments
-    return AgentsContext(tenants, deployment.catalogue, instances, sql, deployment.clock, files)
+    return AgentsContext(tenants, deployment.agents, instances, sql, deployment.clock, files)
 
 
 async def asked(

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from retain.admin.schedules.listed import LATE_MS, ask_for_overdue_schedules
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import instance_of
 from retain.agents.queueing.schedules import ENDED_KEPT_MS, MAX_SCHEDULES, RETRIED_MS, RETRY_MS
-from retain.agents.schedules.listed import LATE_MS, ask_for_overdue_schedules
 from retain.agents.tools.schedule_wakeup import MAX_WAKEUP_INPUT_BYTES
 from retain.errors import Conflict, InvalidInput, NotFound, QuotaExceeded, RetainError, Unavailable
 from retain.models.chat import ChatReply, ChatRequest, OnText

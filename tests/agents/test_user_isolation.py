@@ -160,7 +160,8 @@ async def test_five_thousand_attempts_to_cross_users_cross_none(attack: Attack) 
             context = CallContext(new_id(), 1, step)
             answered = await run_tool(tools[attacker, agent], name, given, context)
             attack.judge(attacker, victim, f"{name} {json.dumps(given)}", answered.content)
-        memory = attack.toolbox(agent, attack.home(attacker)).semantic(attacker)
+        definition = attack.deployment.catalogue.agent(agent)
+        memory = attack.toolbox(agent, attack.home(attacker)).semantic(definition, attacker)
         for tried in (
             memory.get(record_id),
             memory.edit(record_id, {"content": "x"}, PERSON),

@@ -32,7 +32,7 @@ async def test_a_case_s_run_names_who_asked_for_the_evaluation(world: Evaluation
             self.run = sql.run
 
         async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-            started.extend(values[-1] for text, values in statements if "INTO agent_runs" in text)
+            started.extend(values[-2] for text, values in statements if "INTO agent_runs" in text)
             return await self._sql.batch(statements)
 
     given = world.ports

@@ -56,7 +56,9 @@ class EvaluationWorld(World):
         """Return a runner of evaluations, whose every store may fail."""
         stores = self.stores()
         return Runner(
-            EvaluationPorts(stores, lambda scope: self._semantic(stores, scope), self._house, self._judge, _nap)
+            EvaluationPorts(
+                stores, lambda scope: self._semantic(stores, scope), self.agents.house_of, self._judge, _nap
+            )
         )
 
     def datasets(self) -> Datasets:
@@ -90,9 +92,6 @@ class EvaluationWorld(World):
 
     def _semantic(self, stores: Stores, scope: Scope) -> SemanticMemory:
         return SemanticMemory(scope, stores.sql, stores.index, self.embedder, self.clock)
-
-    def _house(self, agent_type: str) -> str | None:
-        return self.catalogue.agent(agent_type).house
 
     def _judge(self) -> Judge:
         return self.judge

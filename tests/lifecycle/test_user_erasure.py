@@ -159,7 +159,7 @@ async def test_what_an_instance_owed_when_its_user_was_erased_is_not_written(
             )
         await world.settled()
     owed = {row["statement"] for row in world.local("clerk:acme:unknown-1", "SELECT statement FROM outbox")}
-    assert owed >= {"start_run_by", "meet_user", "open_conversation", "append_message", "append_event"}
+    assert owed >= {"start_run_of_version", "meet_user", "open_conversation", "append_message", "append_event"}
     await erased(world, ANN)
     before = {table: rows for table, rows in world.everything().items() if table.startswith("d1/")}
     assert await world.living("clerk:acme:unknown-1", _identity("unknown-1"))._outbox.flush()

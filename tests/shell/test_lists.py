@@ -176,6 +176,8 @@ LEFT_BY = {
     "rotate_key": ("list_keys", "revoke_key"),
     "create_webhook": ("list_webhooks", "delete_webhook"),
     "create_schedule": ("list_schedules", "delete_schedule"),
+    "define_agent": ("list_agent_definitions", "delete_agent"),
+    "roll_back_agent": ("list_agent_versions", "delete_agent"),
     "put_user": ("list_users", "delete_user"),
     "seed_memories": ("list_memories", "delete_memory"),
     "create_memory": ("list_memories", "delete_memory"),
@@ -195,7 +197,7 @@ LEFT_BY = {
 """By the route that creates something: those that list it and delete it."""
 CREATE_NOTHING = {
     **dict.fromkeys(("set_quotas", "set_default_quotas"), "null takes a number away"),
-    **dict.fromkeys(("recall_memories", "verify_memories", "send_memory_message"), "ask"),
+    **dict.fromkeys(("recall_memories", "verify_memories", "send_memory_message", "check_agent"), "ask"),
     **dict.fromkeys(
         ("cancel_evaluation", "resume_evaluation", "cancel_run", "cancel_runs", "resume_run"),
         "continue or end what is there",

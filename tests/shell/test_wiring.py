@@ -15,6 +15,7 @@ from retain.errors import Misconfigured
 from retain.gateway.guarded_fetch import GuardedFetch
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
+from retain.memory.scope import Scope
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
 from tests.shell.platform.objects import Storage
@@ -218,10 +219,13 @@ async def test_an_administrator_s_routes_share_the_isolate_s_parts(worker: Worke
     assert (context.tenants, context.sql) == (directory.tenants, parts.platform.sql)
     assert (context.stores, context.clock) == (parts.lifecycle.stores, bindings.now_ms)
     assert context.background is bindings.in_background
-    assert [context.house_of(agent) for agent in ("refund_decision", "sdr")] == ["orders", None]
-    assert not context.shares_users("refund_decision")
+    assert [await context.agents.house_of("acme", agent) for agent in ("refund_decision", "sdr")] == ["orders", None]
     agents = parts.agents
-    assert (agents.tenants, agents.catalogue) == (directory.tenants, directory.catalogue)
+    assert (agents.tenants, agents.agents, agents.agents.catalogue) == (
+        directory.tenants,
+        directory.agents,
+        directory.catalogue,
+    )
     assert (agents.instances, agents.sql) == (parts.platform.instances, parts.platform.sql)
 
 
@@ -230,7 +234,8 @@ async def test_an_agent_that_shares_its_users_says_so() -> None:
     sharing = {"type": "poet", **texts, "memory_config": {"long_term_enabled": True, "user": "shared"}}
     async with serving(agents=staged_agents(sharing, {"type": "clerk", **texts})) as worker:
         context = parts_of(worker).admin
-        assert [context.shares_users(agent) for agent in ("poet", "clerk")] == [True, False]
+        views = [await context.view("acme", agent, None, "ann") for agent in ("poet", "clerk")]
+        assert [Scope("acme", user_id="ann") in view.also for view in views] == [True, False]
 
 
 async def test_an_administrator_reads_no_hot_copy_that_is_older_than_d1(worker: Worker) -> None:

@@ -29,6 +29,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.methods import METHODS
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
+from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.attachment import MAX_SENT_BYTES
 from retain.attachments.store import Attachments
 from retain.errors import NoSuchTool, RetainError, Unavailable
@@ -166,6 +167,11 @@ class Deployment:
         self._unheard: set[str] = set()
         self._chat = chat or (lambda definition: ScriptedChat(self.catalogue.script(definition.model.script)))
 
+    @property
+    def agents(self) -> TenantAgents:
+        """Every tenant's agents, as an isolate knows them that remembers none."""
+        return TenantAgents(self.catalogue, self.shared()[0], self.clock)
+
     def shared(self) -> tuple[Sql, VectorIndex]:
         """Return the D1 and the index that instances work with: its own, unless a subclass has others."""
         return self.sql, self.index
@@ -260,6 +266,7 @@ class Deployment:
             embedder=lambda: outside("embedder", shipped_embedder()),
             chat=lambda definition: outside("chat", self._chat(definition)),
             catalogue=self.catalogue,
+            agents=TenantAgents(self.catalogue, outside("sql", self.shared()[0]), self.clock),
             instances=outside("instances", LocalInstances(self)),
             gateway_tools=gateway_tools,
             fetch=HostFetch(),

@@ -13,6 +13,7 @@ sys.path.insert(0, str(ROOT / "workers"))
 
 from retain import errors
 from retain.errors import codes
+from retain.errors.misconfigured_codes import MisconfiguredCode
 from retain.http import problem
 from retain.routing.application_paths import applications_path
 from retain.routing.route import ErrorGroup, Route
@@ -35,7 +36,7 @@ _CLASSES: Sequence[tuple[type[errors.RetainError], Any]] = (
     (errors.RateLimited, codes.RateLimitedCode),
     (errors.Unavailable, codes.UnavailableCode),
     (errors.UpstreamFailed, codes.UpstreamFailedCode),
-    (errors.Misconfigured, codes.MisconfiguredCode),
+    (errors.Misconfigured, MisconfiguredCode),
 )
 _BODIES: Mapping[type[errors.RetainError], Mapping[str, Any]] = {
     kind: json.loads(problem(kind(""), "").body) for kind, _ in _CLASSES

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import bindings
+from assembly.directory import defined_agents
 from assembly.scheduled import continued, repeatable, restoring_of
 from retain.admin.context import AdminContext
 from retain.admin.replaying import Replaying, ReplayPorts
@@ -22,9 +23,9 @@ def admin_context(root: Assembly) -> AdminContext:
     """Return the context. What only some routes need is made when a request needs it."""
     return AdminContext(
         tenants=root.directory.tenants,
-        house_of=root.directory.house_of,
+        agents=root.directory.agents,
+        defined=lambda: defined_agents(root),
         sql=root.platform.sql,
-        shares_users=root.directory.shares_users,
         semantic=lambda view: root.memory.semantic(view.scope, view),
         clock=bindings.now_ms,
         ingestion=lambda scope: root.memory.ingestion(scope),

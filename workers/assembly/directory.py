@@ -7,13 +7,22 @@ from typing import TYPE_CHECKING
 
 import bindings
 from bindings import Platform
+from retain.admin.definitions.checking import DefinitionProblem, TenantModels
+from retain.admin.definitions.defining import DefinedAgents
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
+from retain.agents.definitions import AgentDefinition
+from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.store import Attachments
+from retain.errors import NotFound, RetainError
 from retain.tenants.register import Tenants
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
+
+
+LOOKED_UP = 32
+"""Most tools of a definition for which it is looked whether the tenant has them."""
 
 
 def agents_context(root: Assembly) -> AgentsContext:
@@ -21,7 +30,7 @@ def agents_context(root: Assembly) -> AgentsContext:
     directory, platform = root.directory, root.platform
     return AgentsContext(
         directory.tenants,
-        directory.catalogue,
+        directory.agents,
         platform.instances,
         platform.sql,
         bindings.now_ms,
@@ -29,8 +38,38 @@ def agents_context(root: Assembly) -> AgentsContext:
     )
 
 
+def defined_agents(root: Assembly) -> DefinedAgents:
+    """Return the agents that tenants define themselves."""
+    agents, settings = root.directory.agents, root.platform.settings
+
+    def models() -> TenantModels:
+        chat, more = settings.chat, settings.agent_models.split()
+        return TenantModels(chat.provider, chat.name, agents.catalogue.models(), more)
+
+    async def warnings(tenant_id: str, definition: AgentDefinition) -> list[DefinitionProblem]:
+        named = [(f"/tools/{place}", name) for place, name in enumerate(definition.tools)]
+        named += [(f"/mcp_servers/{name}", name) for name in definition.mcp_servers]
+        return [
+            DefinitionProblem(pointer, f"the tenant has no tool {name} in the gateway: a run would fail")
+            for pointer, name in named[:LOOKED_UP]
+            if not await _has_tool(root, tenant_id, name)
+        ]
+
+    return DefinedAgents(agents, root.platform.sql, bindings.now_ms, models, warnings)
+
+
+async def _has_tool(root: Assembly, tenant_id: str, name: str) -> bool:
+    try:
+        await root.gateway.tools.describe(tenant_id, name)
+    except NotFound:
+        return False
+    except RetainError:  # it is there, whatever is wrong with it
+        return True
+    return True
+
+
 class Directory:
-    """The agents that were staged, and the register of tenants."""
+    """The agents that were staged, those of the tenants, and the register of tenants."""
 
     def __init__(self, platform: Platform) -> None:
         self._platform = platform
@@ -55,10 +94,7 @@ class Directory:
         """The files that messages bring."""
         return Attachments(self._platform.sql, self._platform.objects, bindings.now_ms)
 
-    def house_of(self, agent_type: str) -> str | None:
-        """Return an agent's house. Raises: NotFound for an agent that does not exist."""
-        return self.catalogue.agent(agent_type).house
-
-    def shares_users(self, agent_type: str) -> bool:
-        """Return whether an agent knows what others know of their users. Raises: as `house_of`."""
-        return self.catalogue.agent(agent_type).memory_config.user == "shared"
+    @cached_property
+    def agents(self) -> TenantAgents:
+        """The agents of every tenant."""
+        return TenantAgents(self.catalogue, self._platform.sql, bindings.now_ms)

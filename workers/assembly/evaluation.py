@@ -23,7 +23,7 @@ class EvaluationParts:
         ports = EvaluationPorts(
             stores=root.lifecycle.stores,
             semantic=root.memory.semantic,
-            house_of=root.directory.house_of,
+            house_of=root.directory.agents.house_of,
             judge=self._judge,
         )
         return Runner(ports)

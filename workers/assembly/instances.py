@@ -56,6 +56,7 @@ class InstanceParts:
             reranker=lambda: root.models.reranker,
             chat=lambda definition: root.models.chat(definition),
             catalogue=root.directory.catalogue,
+            agents=root.directory.agents,
             instances=platform.instances,
             gateway_tools=self._gateway_tools,
             served_tools=self._served_tools,

@@ -23,6 +23,7 @@ _TIMEZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]{0,31}(?:/[A-Za-z0-9_+-]{1,31}){0
 SEGMENT = re.compile(r"[A-Za-z0-9._@+-]{1,64}")
 ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 MESSAGE = re.compile(rf"msg_{ULID.pattern}(?:_[0-9]{{1,4}}_[0-9]{{1,4}})?")
+VERSION = re.compile(r"[1-9][0-9]{0,8}")
 _GREATEST = (1 << 128) - 1
 _STEP_BYTES = 6
 """How far an id goes beyond one that it must follow: far enough that two never meet, within the millisecond."""
@@ -80,6 +81,11 @@ def check_id(value: object) -> str:
 def check_message_id(value: object) -> str:
     """Return the id of a message to a webhook, or raise InvalidInput."""
     return _checked(MESSAGE, value, MESSAGE.pattern, "id of a message", "invalid_id")
+
+
+def check_version(value: object) -> str:
+    """Return the number of a version, or raise InvalidInput."""
+    return _checked(VERSION, value, VERSION.pattern, "version", "invalid_version")
 
 
 def new_id() -> str:

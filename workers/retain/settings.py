@@ -44,7 +44,9 @@ class Settings:
     until everything is sealed with the new one.
     token_key: the JWK that signs tokens of applications' users. memory_key, previous_memory_key: the same for the PII of
     tiered memory. All are secrets, never shown. memory_placements, memory_pii_fields: as `retain.items` reads them.
-    model_prices: as `retain.models.prices` reads them. evaluation_judge: as `retain.evaluation.scoring.judge` does.
+    agent_models: the models that tenants' own agents may name besides those of the repository, as `provider/name`, separated
+    by spaces; `*` for all. model_prices: as `retain.models.prices` reads them. evaluation_judge: as
+    `retain.evaluation.scoring.judge` does.
     runs_retention_days: how long the row of a run is kept.
     owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     authorization_servers: the issuers of tokens that clients of MCP are referred to, none by default.
@@ -71,6 +73,7 @@ class Settings:
     runs_retention_days: int = 400
     evaluation_judge: str = "off"
     model_prices: str = ""
+    agent_models: str = ""
     owners: str = ""
     authorization_servers: tuple[str, ...] = ()
     application_keys: bool = False
@@ -125,6 +128,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         previous_credentials_key=variables.get("PREVIOUS_CREDENTIALS_KEY", ""),
         runs_retention_days=_number("RUNS_RETENTION_DAYS", variables, default="400"),
         evaluation_judge=variables.get("EVAL_JUDGE", "off"),
+        agent_models=variables.get("AGENT_MODELS", ""),
         model_prices=variables.get("MODEL_PRICES", ""),
         memory_placements=variables.get("MEMORY_PLACEMENTS", ""),
         memory_pii_fields=variables.get("MEMORY_PII_FIELDS", ""),
@@ -244,6 +248,7 @@ NAMES = (
     "EMBEDDING_API_KEY",
     "EXTRACTOR",
     "EVAL_JUDGE",
+    "AGENT_MODELS",
     "MODEL_PRICES",
     "RUNS_RETENTION_DAYS",
     "VECTOR_FILTERS",

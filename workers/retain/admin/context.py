@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from retain.admin.definitions.defining import DefinedAgents
 from retain.admin.replaying import Replaying
+from retain.agents.versions.tenant_agents import TenantAgents
 from retain.application_keys.keys import ApplicationKeys
 from retain.application_keys.tokens import UserTokens
 from retain.errors import InvalidInput
@@ -44,8 +46,8 @@ WHERE s.tenant_id = ? AND s.user_id = ? AND s.parent_id GLOB 'agent.*' ORDER BY 
 class AdminContext:
     """What the routes work with.
 
-    house_of: an agent's house, raising NotFound for an agent that does not exist. shares_users: whether the agent knows
-    what others that say so know of their users, raising alike. semantic: returns the semantic memory of a view, which
+    agents: of every tenant. defined: returns those that tenants define themselves.
+    semantic: returns the semantic memory of a view, which
     stores into the view's scope. ingestion: returns the ingest of a scope. stores: every store that holds data of a
     tenant. items: returns the tiered memory of a namespace. migration, backfill: of its keys; all three raise
     Misconfigured for invalid legacy patterns. evaluation: returns what advances evaluations. replaying: returns what replays
@@ -57,8 +59,8 @@ class AdminContext:
     """
 
     tenants: Tenants
-    house_of: Callable[[str], str | None]
-    shares_users: Callable[[str], bool]
+    agents: TenantAgents
+    defined: Callable[[], DefinedAgents]
     sql: Sql
     semantic: Callable[[View], SemanticMemory]
     clock: Clock
@@ -82,19 +84,19 @@ class AdminContext:
     shards: Shards | None = None
     mover: Callable[[], Mover | None] = lambda: None
 
-    def scope(
+    async def scope(
         self, tenant_id: str, agent_type: str | None = None, house: str | None = None, user_id: str | None = None
     ) -> Scope:
         """Return the scope of an agent, of a house, of a user, or of the whole tenant when none is given.
 
         user_id: with an agent, what this agent alone knows of the user; without, what all agents may know.
 
-        Raises: InvalidInput; NotFound (code `unknown_agent`).
+        Raises: InvalidInput; NotFound (code `unknown_agent`); Unavailable.
         """
         if agent_type is not None and house is not None:
             raise InvalidInput("name an agent or a house, not both", code="invalid_scope")
         if agent_type is not None:
-            house = self.house_of(check_agent_type(agent_type))
+            house = await self.agents.house_of(tenant_id, check_agent_type(agent_type))
         return Scope(tenant_id, agent_type, house, user_id=user_id)
 
     async def view(self, tenant_id: str, agent_type: str | None, house: str | None, user_id: str | None) -> View:
@@ -103,11 +105,12 @@ class AdminContext:
         Of a user with an agent: what a run of the agent for that user sees. Of a user alone: all their scopes, and what is
         visible from them. Raises: as `scope`.
         """
-        scope = self.scope(tenant_id, agent_type, house, user_id)
+        scope = await self.scope(tenant_id, agent_type, house, user_id)
         if user_id is None:
             return View(scope)
         everywhere = Scope(tenant_id, user_id=user_id)
         if agent_type is not None:
-            return View(scope, (everywhere,) if self.shares_users(agent_type) else ())
+            shares = (await self.agents.last_definition(tenant_id, agent_type)).memory_config.user == "shared"
+            return View(scope, (everywhere,) if shares else ())
         rows = (await self.sql.run(_AGENTS, tenant_id, user_id)).rows
         return View(everywhere, tuple(Scope(tenant_id, row["agent"], row["house"], user_id=user_id) for row in rows))

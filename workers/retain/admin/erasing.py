@@ -21,6 +21,7 @@ async def erase_whole_tenant(context: AdminContext, tenant_id: str, confirm: str
     await require_tenant_or(context, tenant_id, _was_erased)
     outcome = await Erasure(context.stores).erase_tenant(tenant_id)
     context.tenants.forget(tenant_id)
+    context.agents.forget(tenant_id)
     return shown_erasure(outcome)
 
 

@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
+from retain.admin.schedules.listed import ask_for_overdue_schedules
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
-from retain.agents.schedules.listed import ask_for_overdue_schedules
 from retain.attachments.removal import remove_owed
 from retain.attachments.retention import attachment_rules
 from retain.contracts.stored.document_index import DocumentIndex

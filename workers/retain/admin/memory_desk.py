@@ -103,7 +103,7 @@ class MemoryDesk:
         now_ms = self._context.clock()
         if any(new.expires_at_ms is not None and new.expires_at_ms <= now_ms for new in news):
             raise InvalidInput("a new memory must expire in the future", code="invalid_expires_at_ms")
-        return await self._memory(self._scope(owner)).store_all(news, self._source)
+        return await self._memory(await self._scope(owner)).store_all(news, self._source)
 
     async def list(
         self,
@@ -129,9 +129,9 @@ class MemoryDesk:
         times = (valid_at_ms, as_of_ms, self._context.clock())
         held_at_ms = None if closed_too else next(one for one in times if one is not None)
         wanted = Listing(conditions, held_at_ms, cursor, limit, as_of_ms)
-        page = RecordPage(*await list_known(self._context.sql, self._place(owner), wanted))
+        page = RecordPage(*await list_known(self._context.sql, await self._place(owner), wanted))
         if not page.records and owner.house is not None:
-            scope_id = self._scope(owner).scope_id
+            scope_id = (await self._scope(owner)).scope_id
             if not (await self._context.sql.run(_KNOWN_SCOPE, self._tenant_id, scope_id)).rows:
                 raise UnknownScope("the house is unknown")
         return page
@@ -209,27 +209,27 @@ class MemoryDesk:
 
     async def _holding(self, owner: Owner, record_id: str) -> SemanticMemory:
         """Return the memory in which the owner may change one record. Raises: NotFound (code `no_such_memory`)."""
-        place = self._place(owner)
+        place = await self._place(owner)
         if isinstance(place, Scope):
             return self._memory(place)
         within, names = holding(place, "r.scope_id")
         theirs = f"SELECT 1 FROM memory_records r WHERE r.tenant_id = ?1 AND r.id = ?3 AND {within}"  # noqa: S608
         if not (await self._context.sql.run(theirs, *names, check_id(record_id))).rows:
             raise NotFound("there is no such memory", code="no_such_memory")
-        return self._memory(self._scope(WHOLE_TENANT))
+        return self._memory(await self._scope(WHOLE_TENANT))
 
     def _memory(self, scope: Scope) -> SemanticMemory:
         return self._context.semantic(View(scope))
 
-    def _place(self, owner: Owner) -> Scope | UserPlace:
+    async def _place(self, owner: Owner) -> Scope | UserPlace:
         """Return where the owner's memories are."""
-        scope = self._scope(owner)
+        scope = await self._scope(owner)
         if owner.user_id is not None and owner.agent_type is None:
             return UserPlace(self._tenant_id, owner.user_id)
         return scope
 
-    def _scope(self, owner: Owner) -> Scope:
-        return self._context.scope(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
+    async def _scope(self, owner: Owner) -> Scope:
+        return await self._context.scope(self._tenant_id, owner.agent_type, owner.house, owner.user_id)
 
 
 def _shown(hit: Hit, *, explain: bool) -> dict[str, object]:

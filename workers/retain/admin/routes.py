@@ -21,7 +21,7 @@ from retain.admin.resources import (
     users,
 )
 from retain.admin.resources.access import keys, own, roles
-from retain.admin.resources.automation import schedules, webhooks
+from retain.admin.resources.automation import agents, schedules, webhooks
 from retain.admin.resources.placement import shards
 from retain.routing.router import Router
 
@@ -34,6 +34,7 @@ ROUTER: Router[AdminContext] = Router(
         roles.RESOURCE,
         keys.RESOURCE,
         webhooks.RESOURCE,
+        agents.RESOURCE,
         users.RESOURCE,
         memories.RESOURCE,
         ingest.RESOURCE,

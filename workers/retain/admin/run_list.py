@@ -32,8 +32,8 @@ _TEXT = """
 instr(lower(COALESCE(json_extract(input, '$.input'), '')), lower(?)) > 0 OR instr(lower(COALESCE(output, '')), lower(?)) > 0
 """
 _COLUMNS = (
-    "run_id, tenant_id, agent_type, instance_id, parent_run_id, user_id, started_by, status, model, steps, input_tokens,"
-    " output_tokens, waiting_for, created_at_ms, completed_at_ms"
+    "run_id, tenant_id, agent_type, instance_id, parent_run_id, user_id, started_by, status, model, agent_version, steps,"
+    " input_tokens, output_tokens, waiting_for, created_at_ms, completed_at_ms"
 )
 _BY_TIME, _BY_ID = "created_at_ms DESC, run_id DESC", "run_id DESC"
 _CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")

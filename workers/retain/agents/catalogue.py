@@ -35,6 +35,10 @@ class AgentCatalogue:
         agents = {name: AgentDefinition.model_validate(agent) for name, agent in staged["agents"].items()}
         return cls(agents, staged["scripts"], staged.get("functions"))
 
+    def has(self, agent_type: str) -> bool:
+        """Return whether there is an agent of this type."""
+        return agent_type in self._agents
+
     def agent(self, agent_type: str) -> AgentDefinition:
         """Return a definition. Raises: NotFound (code `unknown_agent`)."""
         definition = self._agents.get(agent_type)
@@ -58,6 +62,14 @@ class AgentCatalogue:
         if name is None or name not in self._scripts:
             raise Misconfigured(f"there is no script named {name} in agents/scripts", code="no_such_script")
         return self._scripts[name]
+
+    def has_script(self, name: str) -> bool:
+        """Return whether there is a script of this name."""
+        return name in self._scripts
+
+    def models(self) -> frozenset[tuple[str | None, str | None]]:
+        """Return the providers and names of models that the agents name; None where an agent takes the deployment's."""
+        return frozenset((one.model.provider, one.model.name) for one in self._agents.values())
 
     def has_function(self, name: str) -> bool:
         """Return whether there is a function tool of this name."""

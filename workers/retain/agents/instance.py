@@ -26,7 +26,6 @@ from retain.agents.calls.requests import (
     OutcomeRequest,
 )
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.definitions import AgentDefinition
 from retain.agents.duties.forgetting import Forgetting
 from retain.agents.duties.instance_alarm import InstanceAlarm
 from retain.agents.duties.kv_notes import KvNotes
@@ -51,6 +50,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, RetainError
 from retain.ledgers.kv_audit import AuditedKv
 from retain.lifecycle.terms import Term
@@ -96,19 +96,21 @@ class Instance:
             identity.instance_id,
             partial(declared_in, fields=ports.pii_fields),
         )
-        place = (scope, lambda: self._definition().house, identity.instance_id)
+        self._agent = agent = OwnAgent(identity, ports.local, ports.sql, ports.agents)
+        place = (scope, lambda: agent.now().house, identity.instance_id)
         self._procedures = ProceduralMemory(*place, ports.local, ports.sql, self._outbox, ports.clock)
         alarm = InstanceAlarm(ports.alarm, ports.clock)
-        delegation = Delegation(ports.instances, identity, lambda: self._definition().delegates)
+        delegation = Delegation(ports.instances, identity, lambda run: agent.of_run(run).delegates)
         self._execution = Execution(
-            identity, ports, alarm, self._journal, self._working, self._procedures, delegation, live
+            identity, ports, alarm, self._journal, self._working, self._procedures, delegation, live, agent
         )
-        self._control = Control(self._journal, delegation, ports.clock, self._definition)
+        self._control = Control(self._journal, delegation, ports.clock, agent)
         self._queueing = Queueing(
-            identity, ports, self._journal, self._outbox, self._execution, live, self._definition, lambda: self._erasing
+            identity, ports, self._journal, self._outbox, self._execution, live, agent, lambda: self._erasing
         )
-        self.schedules = Schedules(identity, ports, self._outbox, self._queueing, self._schedule)
-        self._parked = ParkedRuns(identity, ports, self._outbox, self._journal, self._queueing.restore, self._schedule)
+        self.schedules = Schedules(identity, ports, self._outbox, self._queueing, agent, self._schedule)
+        restoring = (self._journal, agent, self._queueing.restore, self._schedule)
+        self._parked = ParkedRuns(identity, ports, self._outbox, *restoring)
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
         self._wakeups = Wakeups(
@@ -122,7 +124,7 @@ class Instance:
             self.deliveries,
             self.schedules,
         )
-        self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries)
+        self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries, agent)
 
     async def run(self, request: RunRequest) -> RunReport:
         """Run the agent on an input and return the result, or what the run waits for.
@@ -301,12 +303,11 @@ class Instance:
         finally:
             self._active = self._erasing = False
 
-    def _definition(self) -> AgentDefinition:
-        return self._ports.catalogue.agent(self.identity.agent_type)
-
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
         await self._parked.restore_by_key(request.idempotency_key)
+        if not self._agent.in_repository and self._queueing.known(request) is None:
+            await self._agent.ready()
         return await self._queueing.asked(request)
 
     async def _queued(self, request: RunRequest) -> RunReport:

@@ -11,6 +11,7 @@ from retain.agents.definitions import AgentDefinition, McpServerConfig
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.tools.stubbed import Stubs
+from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.store import Attachments
 from retain.limits.room import Room
 from retain.memory.writing.calls import Writer
@@ -42,7 +43,8 @@ async def _no_servers(
 class InstancePorts:
     """What an instance works with. local, alarm: its object's. gateway_tools: the tenant's tools in the gateway, by name.
 
-    served_tools: a definition's tools of one of the tenant's MCP servers, with the lists that the instance keeps.
+    agents: of every tenant. served_tools: a definition's tools of one of the tenant's MCP servers, with the lists that the
+    instance keeps.
     fetch: the HTTP client of function tools. prepare_libraries: lets synchronous HTTP libraries use it.
     stubs: a tenant's stubbed tools, None for a tenant that calls its real ones.
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
@@ -59,6 +61,7 @@ class InstancePorts:
     embedder: Callable[[], Embedder]
     chat: Callable[[AgentDefinition], ChatModel]
     catalogue: AgentCatalogue
+    agents: TenantAgents
     instances: AgentInstances
     gateway_tools: Callable[[str, tuple[str, ...]], Awaitable[list[Tool]]]
     fetch: Fetch

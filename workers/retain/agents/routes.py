@@ -72,15 +72,12 @@ class ResumeBody(BodyModel):
 
 
 async def list_agents(context: AgentsContext, request: TypedRequest[None, PageQuery]) -> Response:
-    """List the agents of the deployment by their types: each tenant has them all."""
+    """List the agents of the tenant by their types: those of the repository, and its own."""
     bound = request.http.bound
     only = None if bound is None else bound.agent_type
-    definitions, cursor = context.catalogue.page(limit=request.query.limit, cursor=request.query.cursor, only=only)
-    agents = [
-        {"agent_type": one.type, "description": one.description, "house": one.house, "delegates": list(one.delegates)}
-        for one in definitions
-    ]
-    return json_response({"agents": agents, "cursor": cursor})
+    query = request.query
+    agents, cursor = await context.agents.page(request.tenant_id, limit=query.limit, cursor=query.cursor, only=only)
+    return json_response({"agents": [one.to_json() for one in agents], "cursor": cursor})
 
 
 async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]) -> Response:
@@ -98,7 +95,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     )
     instance_id, asked = wanted.checked(request.http)
     asked = await with_files(context, request.http, request.tenant_id, path["agent_type"], asked, wanted)
-    instance = context.instance(request.tenant_id, path["agent_type"], instance_id)
+    instance = await context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)
         return _streamed(request.http, instance, (await instance.start(asked)).run_id, after)
@@ -109,7 +106,8 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
 
 async def show_run(context: AgentsContext, request: PathRequest) -> Response:
     """Return a run's result, or its state so far."""
-    return json_response((await context.instance_in(request.path).show(request.path["run_id"])).to_json())
+    instance = await context.instance_in(request.path)
+    return json_response((await instance.show(request.path["run_id"])).to_json())
 
 
 class FollowQuery(QueryModel):
@@ -120,7 +118,7 @@ class FollowQuery(QueryModel):
 
 async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQuery]) -> Response:
     """Stream what happens in a run, from its beginning or after `last-event-id`."""
-    instance, run_id = context.instance_in(request.path), request.path["run_id"]
+    instance, run_id = await context.instance_in(request.path), request.path["run_id"]
     after = last_event_id(request.http.headers, request.query.last_event_id)
     if await nothing_follows(instance, run_id, after):
         return Response(204, "")
@@ -130,20 +128,20 @@ async def follow_run(context: AgentsContext, request: TypedRequest[None, FollowQ
 async def cancel_run(context: AgentsContext, request: TypedRequest[CancelBody, None]) -> Response:
     """Stop a run and its delegates before the next side effect."""
     asked = CancelRequest(request.path["run_id"], principal_of(request.http), request.body.reason)
-    return reported(await context.instance_in(request.path).cancel(asked))
+    return reported(await (await context.instance_in(request.path)).cancel(asked))
 
 
 async def resume_run(context: AgentsContext, request: TypedRequest[ResumeBody, None]) -> Response:
     """Answer what a waiting run asks. The run then continues."""
     body, by = request.body, principal_of(request.http)
     answer = AnswerRequest(request.path["run_id"], body.call, body.decision == "approve", by, body.reason)
-    return reported(await context.instance_in(request.path).answer(answer))
+    return reported(await (await context.instance_in(request.path)).answer(answer))
 
 
 async def show_instance(context: AgentsContext, request: PathRequest) -> Response:
     """Return an instance's turn state, newest log entries and working keys, and its conversation."""
     path = request.path
-    described = await context.instance_in(path).describe(DescribeRequest())
+    described = await (await context.instance_in(path)).describe(DescribeRequest())
     conversation = await shown_conversation(context.sql, request.tenant_id, path["agent_type"], path["instance_id"])
     return json_response({**described, "conversation": conversation})
 
@@ -173,7 +171,8 @@ RESOURCE: Resource[AgentsContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"agents", "cursor"}`: each with `agent_type`, `description`, `house`, `delegates`',
+                    '`{"agents", "cursor"}`: each with `agent_type`, `description`, `house`, `delegates`, `source`'
+                    " (`repository` or `tenant`), and `version`: null for one of the repository",
                     model=AgentsJson,
                 ),
             ),

@@ -82,6 +82,7 @@ TENANT_TABLES = (
         instances=True,
         users="instance and user",
     ),
+    TenantTable("agent_versions", ("tenant_id", "agent_type", "version")),
     TenantTable(
         "users", ("tenant_id", "user_id"), texts=Texts(("name",), "name = NULL", whole=("user_id",)), users="user"
     ),

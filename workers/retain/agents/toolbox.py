@@ -51,19 +51,20 @@ class Toolbox:
         tools: list[Tool] = []
         config = definition.memory_config
         if config.long_term_enabled and config.recall in ("tool", "both"):
-            tools.append(RecallMemory(self.semantic(request.user_id), config))
+            tools.append(RecallMemory(self.semantic(definition, request.user_id), config))
         if config.long_term_enabled and config.store:
-            house = self._semantic(View(self._scope().around("house"))) if config.share else None
-            tools.append(StoreMemory(self.semantic(request.user_id), house, in_house=definition.house is not None))
+            house = self._semantic(View(self._scope(definition).around("house"))) if config.share else None
+            own = self.semantic(definition, request.user_id)
+            tools.append(StoreMemory(own, house, in_house=definition.house is not None))
         if config.facts:
-            tools.append(LearnFact(self.semantic(request.user_id), request.user))
+            tools.append(LearnFact(self.semantic(definition, request.user_id), request.user))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.wakeups:
-            own = InstanceClient(ports.instances, self._identity)
-            tools.append(ScheduleWakeup(own, request, ports.clock, ports.time_zones))
+            instance = InstanceClient(ports.instances, self._identity)
+            tools.append(ScheduleWakeup(instance, request, ports.clock, ports.time_zones))
         if definition.delegates:
-            agents = {name: ports.catalogue.agent(name).description for name in definition.delegates}
+            agents = await ports.agents.descriptions(self._identity.scope.tenant_id, definition.delegates)
             tools.append(Delegate(self._delegation, agents, request))
         if definition.functions or definition.tools or definition.mcp_servers:
             tools += await self._outward(definition, request)
@@ -98,7 +99,9 @@ class Toolbox:
         from retain.agents.tools.functions import BoundFunction, ToolContext
 
         identity, ports = self._identity, self._ports
-        memory = partial(self.semantic, request.user_id) if definition.memory_config.long_term_enabled else None
+        memory = (
+            partial(self.semantic, definition, request.user_id) if definition.memory_config.long_term_enabled else None
+        )
 
         def context(call: CallContext) -> ToolContext:
             return ToolContext(
@@ -119,25 +122,24 @@ class Toolbox:
         ports.prepare_libraries()
         return [BoundFunction(ports.catalogue.function(name), context, ports.fetch) for name in definition.functions]
 
-    def semantic(self, user_id: str | None) -> SemanticMemory:
+    def semantic(self, definition: AgentDefinition, user_id: str | None) -> SemanticMemory:
         """Return the semantic memory of a run: its user's, or its agent's when it has none.
 
         It sees its instance, its user, its agent, the agent's house and the tenant; with a definition that shares its
         users, also what is known of the user to every agent that does.
         """
-        scope = self._scope()
+        scope = self._scope(definition)
         seen = replace(scope, instance_id=self._identity.instance_id, user_id=user_id)
         if user_id is None:
             return self._semantic(View(seen), scope)
-        if self._ports.catalogue.agent(self._identity.agent_type).memory_config.user == "agent":
+        if definition.memory_config.user == "agent":
             return self._semantic(View(seen), replace(scope, user_id=user_id))
         everywhere = Scope(scope.tenant_id, user_id=user_id)
         return self._semantic(View(seen, (everywhere,)), everywhere)
 
-    def _scope(self) -> Scope:
+    def _scope(self, definition: AgentDefinition) -> Scope:
         """Return the agent's scope."""
-        house = self._ports.catalogue.agent(self._identity.agent_type).house
-        return replace(self._identity.scope, house=house)
+        return replace(self._identity.scope, house=definition.house)
 
     def _semantic(self, view: View, scope: Scope | None = None) -> SemanticMemory:
         """Return a semantic memory with this view that stores into `scope`, by default the view's own."""

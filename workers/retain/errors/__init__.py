@@ -17,7 +17,6 @@ from retain.errors.codes import (
     InvalidInputCode,
     LimitExceededCode,
     MethodNotAllowedCode,
-    MisconfiguredCode,
     NotFoundCode,
     QuotaExceededCode,
     RateLimitedCode,
@@ -25,6 +24,7 @@ from retain.errors.codes import (
     UnavailableCode,
     UpstreamFailedCode,
 )
+from retain.errors.misconfigured_codes import MisconfiguredCode
 
 Detail = str | int | float | bool | None | list[str]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, NewType
 
+from retain.errors.misconfigured_codes import MisconfiguredCode
 from retain.errors.reported_codes import ReportedCode
 
 ForeignCode = NewType("ForeignCode", str)
@@ -17,6 +18,7 @@ InvalidInputCode = Literal[
     "empty_content",
     "empty_query",
     "forbidden_upstream",
+    "invalid_agent",
     "invalid_agent_type",
     "invalid_arguments",
     "invalid_as_of",
@@ -88,6 +90,7 @@ InvalidInputCode = Literal[
     "invalid_user",
     "invalid_valid_at",
     "invalid_valid_from_ms",
+    "invalid_version",
     "invalid_webhook_url",
     "invalid_working_key",
     "invalid_working_value",
@@ -126,6 +129,7 @@ InvalidInputCode = Literal[
 MethodNotAllowedCode = Literal["method_not_allowed",]
 
 LimitExceededCode = Literal[
+    "agent_too_large",
     "attachment_too_large",
     "body_too_large",
     "chat_message_too_large",
@@ -192,8 +196,11 @@ ForbiddenCode = Literal[
 ]
 
 NotFoundCode = Literal[
+    "agent_deleted",
+    "agent_unreadable",
     "case_erased",
     "no_stubbed_answer",
+    "no_such_agent_version",
     "no_such_attachment",
     "no_such_backup",
     "no_such_move",
@@ -221,6 +228,9 @@ NotFoundCode = Literal[
 ]
 
 ConflictCode = Literal[
+    "agent_changed",
+    "agent_in_use",
+    "agent_of_repository",
     "already_answered",
     "backfill_not_allowed",
     "conflict",
@@ -264,6 +274,8 @@ QuotaExceededCode = Literal[
     "quota_exceeded",
     "run_quota",
     "token_quota",
+    "too_many_agent_versions",
+    "too_many_agents",
     "too_many_datasets",
     "too_many_keys",
     "too_many_schedules",
@@ -326,56 +338,6 @@ UpstreamFailedCode = Literal[
     "upstream_failed",
     "upstream_redirected",
     "upstream_status",
-]
-
-MisconfiguredCode = Literal[
-    "access_not_configured",
-    "ambiguous_legacy_pattern",
-    "blocking_request",
-    "contradictory_rules",
-    "credential_missing",
-    "credential_unreadable",
-    "credentials_key_missing",
-    "embedding_dimensions",
-    "embedding_table",
-    "file_missing",
-    "invalid_credentials_key",
-    "invalid_encryption_key",
-    "invalid_function",
-    "invalid_key_record",
-    "invalid_legacy_pattern",
-    "invalid_memory_key",
-    "invalid_placement",
-    "invalid_script",
-    "invalid_setting",
-    "invalid_token_key",
-    "invalid_tool_configuration",
-    "item_unreadable",
-    "judge_off",
-    "memory_key_missing",
-    "migration_failed",
-    "misconfigured",
-    "model_credentials",
-    "model_endpoint",
-    "model_requests_forbidden",
-    "model_unnamed",
-    "newer_object",
-    "no_ai_binding",
-    "no_such_script",
-    "no_tiers",
-    "not_staged",
-    "private_upstream",
-    "tier_missing",
-    "token_key_missing",
-    "unknown_extractor",
-    "unknown_judge",
-    "unknown_provider",
-    "unknown_schedule",
-    "unknown_statement",
-    "vector_dimensions_changed",
-    "vector_model_changed",
-    "wrong_instance",
-    "wrong_scope",
 ]
 
 Code = (

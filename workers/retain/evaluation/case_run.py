@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from retain.agents.calls.client import InstanceClient
@@ -32,12 +32,12 @@ _PERSON = RecordSource("person")
 
 @dataclass(frozen=True, slots=True)
 class CasePorts:
-    """What cases are executed with. house_of: an agent's house. semantic: returns the semantic memory of a scope."""
+    """What cases are executed with. house_of: the house of a tenant's agent. semantic: returns the memory of a scope."""
 
     sql: Sql
     instances: AgentInstances
     semantic: Callable[[Scope], SemanticMemory]
-    house_of: Callable[[str], str | None]
+    house_of: Callable[[str, str], Awaitable[str | None]]
     sleep: Sleep
 
 
@@ -69,39 +69,40 @@ class CaseRun:
         """Store the fixtures; return the fixtures' ids by the ids of their records."""
         by_scope: dict[Scope, list[Fixture]] = {}
         for memory in memories:
-            by_scope.setdefault(self._scope_of(memory), []).append(memory)
+            by_scope.setdefault(await self._scope_of(memory), []).append(memory)
         records: dict[str, str] = {}
         for scope, fixtures in by_scope.items():
             stored = await self._ports.semantic(scope).store_all([one.record() for one in fixtures], _PERSON)
             records.update({result.id: one.id for result, one in zip(stored, fixtures, strict=True)})
         return records
 
-    def _scope_of(self, memory: Fixture) -> Scope:
-        return replace(self._outer_scope_of(memory), user_id=memory.user_id)
+    async def _scope_of(self, memory: Fixture) -> Scope:
+        return replace(await self._outer_scope_of(memory), user_id=memory.user_id)
 
-    def _outer_scope_of(self, memory: Fixture) -> Scope:
+    async def _outer_scope_of(self, memory: Fixture) -> Scope:
         if memory.tenant_wide:
             return Scope(self._scratch.scratch_id)
         if memory.house is not None:
             return Scope(self._scratch.scratch_id, None, memory.house)
         if memory.agent_type is not None:
-            return self._agent_scope(memory.agent_type)
-        return self._target_scope()
+            return await self._agent_scope(memory.agent_type)
+        return await self._target_scope()
 
-    def _target_scope(self) -> Scope:
+    async def _target_scope(self) -> Scope:
         recall = self._target.recall
         agent = self._target.agent if recall is None else recall.agent_type
         if agent is not None:
-            return self._agent_scope(agent)
+            return await self._agent_scope(agent)
         return Scope(self._scratch.scratch_id, None, recall.house if recall else None)
 
-    def _agent_scope(self, agent_type: str) -> Scope:
-        return Scope(self._scratch.scratch_id, agent_type, self._ports.house_of(agent_type))
+    async def _agent_scope(self, agent_type: str) -> Scope:
+        house = await self._ports.house_of(self._scratch.tenant_id, agent_type)
+        return Scope(self._scratch.scratch_id, agent_type, house)
 
     async def _recall(self, target: RecallTarget, query: str, records: Mapping[str, str]) -> Observation:
         everywhere = target.agent_type is None and target.house is None
         wanted = RecallQuery(query, target.top_k, filter=target.filter, below=everywhere)
-        hits = await self._ports.semantic(self._target_scope()).search(wanted)
+        hits = await self._ports.semantic(await self._target_scope()).search(wanted)
         found = [{"id": records.get(hit.record.id, hit.record.id), "score": round(hit.score, 6)} for hit in hits]
         return Observation(
             "\n".join(hit.record.content for hit in hits),

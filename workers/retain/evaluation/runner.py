@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
@@ -52,14 +52,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EvaluationPorts:
-    """What evaluations work with. house_of: an agent's house, raising NotFound for an agent that does not exist.
+    """What evaluations work with. house_of: the house of a tenant's agent, raising NotFound for one that does not exist.
 
     judge: returns the configured judge, called when a case needs it.
     """
 
     stores: Stores
     semantic: Callable[[Scope], SemanticMemory]
-    house_of: Callable[[str], str | None]
+    house_of: Callable[[str, str], Awaitable[str | None]]
     judge: Callable[[], Judge]
     sleep: Sleep = asyncio.sleep
 
@@ -175,8 +175,8 @@ class Runner:
             if picked.attempts > MAX_ATTEMPTS:
                 await self._errored(run, picked, case, "attempted_too_often", f"it was begun {MAX_ATTEMPTS} times")
                 return True
-            scratch = await self._scratches.begin(run.tenant_id, run.run_id, picked.position, case)
             target = run.definition.target
+            scratch = await self._scratches.begin(run.tenant_id, run.run_id, picked.position, case, target.agent)
             observed = await CaseRun(self._cases, self._scratches, scratch, target).observe(case)
             if observed is not None:
                 await self._score(run, picked, case, observed)

@@ -19,6 +19,20 @@ from retain.lifecycle.stores import Stores
 _BEGIN = """
 INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
 """
+_AGENTS = """
+INSERT INTO agent_versions (tenant_id, agent_type, version, definition, digest, created_by, created_at_ms)
+WITH RECURSIVE wanted (agent_type) AS (
+  SELECT ?3
+  UNION
+  SELECT delegate.value FROM wanted w JOIN agent_versions v ON v.tenant_id = ?2 AND v.agent_type = w.agent_type
+    AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?2 AND agent_type = w.agent_type)
+  JOIN json_each(v.definition, '$.delegates') delegate
+)
+SELECT ?1, v.agent_type, v.version, v.definition, v.digest, v.created_by, v.created_at_ms
+FROM wanted w JOIN agent_versions v ON v.tenant_id = ?2 AND v.agent_type = w.agent_type
+  AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?2 AND agent_type = w.agent_type)
+WHERE v.definition IS NOT NULL
+"""
 _LEFT = """
 SELECT s.scratch_id FROM eval_scratches s JOIN eval_results r ON r.run_id = s.run_id AND r.position = s.position
 WHERE s.run_id = ? AND r.state = 'scored' ORDER BY s.at_ms, s.scratch_id LIMIT ?
@@ -32,9 +46,10 @@ def scratch_id(run_id: str, position: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Scratch:
-    """A case's scratch tenant. records: fixture ids by record id, None until the fixtures are stored."""
+    """A case's scratch tenant. tenant_id: whose case it is. records: fixture ids by record id, None until stored."""
 
     scratch_id: str
+    tenant_id: str
     records: Mapping[str, str] | None
 
 
@@ -45,14 +60,17 @@ class Scratches:
         self._stores = stores
         self._sql = stores.sql
 
-    async def begin(self, tenant_id: str, run_id: str, position: int, case: Case) -> Scratch:
+    async def begin(self, tenant_id: str, run_id: str, position: int, case: Case, agent: str | None) -> Scratch:
         """Return the case's scratch tenant, registered and recorded in one transaction. Idempotent.
+
+        agent: that runs in it, None for none. If it is one of the tenant's own, it gets its current definition, with those
+        of the agents to which it may delegate.
 
         Raises: Conflict (code `scratch_taken`) when it cannot be registered: its tenant is being erased, or its name is
             in use.
         """
         name = scratch_id(run_id, position)
-        known = await self._known(name)
+        known = await self._known(tenant_id, name)
         if known is not None:
             return known
         await self._stores.place_with(name, tenant_id)
@@ -63,14 +81,15 @@ class Scratches:
                 [
                     (_BEGIN, (name, tenant_id, run_id, position, stubs, now)),
                     ("INSERT INTO tenants (tenant_id, created_at_ms) VALUES (?, ?)", (name, now)),
+                    *([] if agent is None else [(_AGENTS, (name, tenant_id, agent))]),
                 ]
             )
         except Conflict as error:
-            known = await self._known(name)  # begun by somebody else at the same time
+            known = await self._known(tenant_id, name)  # begun by somebody else at the same time
             if known is None:
                 raise Conflict("the scratch tenant cannot be registered", code="scratch_taken") from error
             return known
-        return Scratch(name, None)
+        return Scratch(name, tenant_id, None)
 
     async def seeded(self, name: str, records: Mapping[str, str]) -> None:
         """Record which record each fixture became."""
@@ -92,8 +111,8 @@ class Scratches:
             await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)
         return outcome.retry_after_ms
 
-    async def _known(self, name: str) -> Scratch | None:
+    async def _known(self, tenant_id: str, name: str) -> Scratch | None:
         rows = (await self._sql.run("SELECT records FROM eval_scratches WHERE scratch_id = ?", name)).rows
         if not rows:
             return None
-        return Scratch(name, None if rows[0]["records"] is None else read_own_json(rows[0]["records"]))
+        return Scratch(name, tenant_id, None if rows[0]["records"] is None else read_own_json(rows[0]["records"]))

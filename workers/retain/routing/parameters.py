@@ -40,6 +40,7 @@ BY_NAME: Mapping[str, PathParameter] = {
     "webhook_id": _ID,
     "schedule_id": _ID,
     "attachment_id": _ID,
+    "version": PathParameter(identifiers.VERSION.pattern, identifiers.check_version),
     "message_id": PathParameter(identifiers.MESSAGE.pattern, identifiers.check_message_id),
 }
 """The kind of a parameter by its name, unless the route says otherwise."""

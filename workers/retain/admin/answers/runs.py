@@ -22,7 +22,8 @@ RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "canc
 class ListedRunJson(TypedDict):
     """A run in a list. by: the principal that started it. queue_position: of a queued one, null once it has begun.
 
-    cost: of its own tokens; null for a model without a price.
+    agent_version: with which it began, null for an agent of the repository. cost: of its own tokens; null for a model
+    without a price.
     """
 
     run_id: str
@@ -34,6 +35,7 @@ class ListedRunJson(TypedDict):
     by: str | None
     status: RunStatus
     model: str
+    agent_version: int | None
     steps: int
     input_tokens: int
     output_tokens: int

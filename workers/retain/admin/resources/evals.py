@@ -94,7 +94,7 @@ async def start(context: AdminContext, request: TypedRequest[StartBody, None]) -
     recall = info.target.recall
     agent_type = info.target.agent if recall is None else recall.agent_type
     if agent_type is not None:
-        context.house_of(agent_type)
+        await context.agents.definition(tenant_id, agent_type)
     run_id, _ = await _runs(context).start(tenant_id, info, key)
     return _shown(await context.evaluation().advance(tenant_id, run_id))
 
@@ -228,6 +228,8 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_dataset_name",
                 "no_such_dataset",
                 "unknown_agent",
+                "agent_deleted",
+                "agent_unreadable",
                 "dataset_changed",
                 "idempotency_key_reused",
                 "invalid_idempotency_key",

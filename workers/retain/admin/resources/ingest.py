@@ -65,7 +65,8 @@ async def _read(
         raise InvalidInput("the body is not valid JSON", code="malformed_json") from error
     body = validated(IngestBody, fields)
     await intake.finish()
-    return context.ingestion(context.scope(tenant_id, body.agent_type, body.house, body.user_id)), body.conversation
+    scope = await context.scope(tenant_id, body.agent_type, body.house, body.user_id)
+    return context.ingestion(scope), body.conversation
 
 
 async def show_job(context: AdminContext, request: PathRequest) -> Response:
@@ -100,6 +101,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "too_many_messages",
                 "invalid_conversation",
                 "unknown_agent",
+                "agent_unreadable",
                 "invalid_agent_type",
                 "invalid_house",
                 "invalid_scope",

@@ -200,7 +200,7 @@ OF_A_MEMORY = ErrorGroup(
     ),
 )
 OF_A_SCOPE: tuple[Code, ...] = (
-    *("unknown_agent", "invalid_agent_type", "invalid_house", "invalid_scope", "invalid_user"),
+    *("unknown_agent", "agent_unreadable", "invalid_agent_type", "invalid_house", "invalid_scope", "invalid_user"),
 )
 _RESULT = (
     '`{"id", "created", "merged", "kept"}`, as [storing again](memory.md#storing-a-content-again) says, and `degraded` if'

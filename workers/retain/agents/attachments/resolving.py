@@ -11,6 +11,7 @@ from retain.agents.calls.asked_files import MAX_INLINE_BYTES, AskedFile, InlineF
 from retain.agents.calls.run_request import PriorMessage, RunRequest
 from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
+from retain.agents.versions.tenant_agents import FRESH_MS
 from retain.attachments.attachment import MAX_SENT_BYTES, Readers
 from retain.attachments.media_types import check_name, media_type_of, recognised
 from retain.attachments.store import Attachments, NewAttachment, check_count, check_size, no_such_attachment
@@ -32,7 +33,7 @@ async def with_files(
     """
     if not asked.files and not any(asked.prior_files):
         return request
-    definition = context.catalogue.agent(agent_type)
+    definition = await context.agents.definition(tenant_id, agent_type, fresh_ms=FRESH_MS)
     files = _Files(context.attachments, tenant_id, definition, Readers(request.user_id, own=http.bound is not None))
     brought = [file for file in (*asked.files, *_all(asked.prior_files)) if isinstance(file, InlineFile)]
     if sum(len(file.content) for file in brought) > MAX_INLINE_BYTES:

@@ -29,6 +29,8 @@ MAX_SCHEMA_BYTES = 16 * 1024
 """Largest output schema of a run, likewise."""
 REFUSALS: tuple[Code, ...] = (
     "unknown_agent",
+    "agent_deleted",
+    "agent_unreadable",
     "invalid_instance_id",
     "invalid_user",
     "wrong_user",

@@ -17,12 +17,14 @@ from retain.memory.conversations.statements import MessageRole
 
 
 class ListedAgentJson(TypedDict):
-    """An agent. delegates: the agents to which it may delegate."""
+    """An agent. delegates: the agents to which it may delegate. version: None for an agent of the repository."""
 
     agent_type: str
     description: str
     house: str | None
     delegates: list[str]
+    source: Literal["repository", "tenant"]
+    version: int | None
 
 
 class AgentsJson(TypedDict):

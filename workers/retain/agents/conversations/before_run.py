@@ -15,16 +15,17 @@ from retain.agents.recollection import query_of
 from retain.memory.facts import KnownFact, ProfileQuery
 from retain.memory.recall.query import latest
 from retain.memory.semantic import RecallQuery, RecallResult, SemanticMemory
-from retain.ports import Sql, SqlResult, Statement
+from retain.ports import Row, Sql, SqlResult, Statement
 
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The past, what is known of the run's user, and what was recalled."""
+    """The past, what is known of the run's user, and what was recalled. of_agent: rows about the run's agent."""
 
     past: Past
     profile: Sequence[KnownFact]
     recalled: RecallResult
+    of_agent: Sequence[Row] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,26 +46,37 @@ class _Reading:
     """Implements `ReadAlong`."""
 
     def __init__(
-        self, sql: Sql, reading: PastReading, profile: ProfileQuery | None, recall: ContextRecall | None
+        self,
+        sql: Sql,
+        reading: PastReading,
+        profile: ProfileQuery | None,
+        recall: ContextRecall | None,
+        of_agent: Sequence[Statement],
     ) -> None:
         self._sql = sql
         self._reading = reading
         self._profile = profile
         self._recall = recall
+        self._asked = of_agent
+        self.of_agent: Sequence[Row] = ()
         self.past: Past | None = None
         self.facts: Sequence[KnownFact] = ()
 
     @property
     def statements(self) -> Sequence[Statement]:
-        """The queries for the past, then that for the profile."""
+        """The queries for the past, then that for the profile, then that about the agent."""
         now_ms = self._reading.query.now_ms
         return [
             *self._reading.query.statements(),
             *([] if self._profile is None else [self._profile.statement(now_ms)]),
+            *self._asked,
         ]
 
     async def read(self, results: Sequence[SqlResult]) -> Past:
         """Take the results. Raises: as `PastReading.past`."""
+        if self._asked:
+            *results, version = results
+            self.of_agent = version.rows
         if self._profile is not None:
             *results, known = results
             self.facts = self._profile.facts(known)
@@ -79,17 +91,21 @@ class _Reading:
 
 
 async def read_before(
-    sql: Sql, reading: PastReading, profile: ProfileQuery | None, recall: ContextRecall | None
+    sql: Sql,
+    reading: PastReading,
+    profile: ProfileQuery | None,
+    recall: ContextRecall | None,
+    of_agent: Sequence[Statement] = (),
 ) -> Before:
-    """Return what a run reads. profile, recall: None for an agent without them.
+    """Return what a run reads. profile, recall: None for an agent without them. of_agent: a query about the agent, or none.
 
     Raises: as `PastQuery.found` and `SemanticMemory.recall`.
     """
-    read = _Reading(sql, reading, profile, recall)
+    read = _Reading(sql, reading, profile, recall, of_agent)
     recalled = RecallResult([])
     if recall is None:
         await read.read(await sql.batch(read.statements))
     else:
         recalled = await recall.memory.recall(recall.after(recall.last_words), read)
     assert read.past is not None
-    return Before(read.past, read.facts, recalled)
+    return Before(read.past, read.facts, recalled, read.of_agent)

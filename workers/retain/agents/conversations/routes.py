@@ -93,7 +93,7 @@ async def rename(context: AgentsContext, request: TypedRequest[RenameBody, None]
 
 async def delete(context: AgentsContext, request: PathRequest) -> Response:
     """Delete a conversation with everything that its instance holds."""
-    await delete_conversation(context.sql, context.instance_in(request.path))
+    await delete_conversation(context.sql, await context.instance_in(request.path))
     await context.attachments.remove_owed(request.tenant_id)
     return Response(204, "")
 

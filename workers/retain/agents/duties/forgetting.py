@@ -6,6 +6,7 @@ from retain.agents.calls.answers import Erased
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.runs.journal import Journal
 from retain.agents.tools.kept_lists import KeptLists
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Unavailable
 from retain.lifecycle.terms import Term
 from retain.memory.working import WorkingMemory
@@ -17,13 +18,20 @@ class Forgetting:
     """Erases what one instance holds in its object and in KV."""
 
     def __init__(
-        self, local: ObjectSql, outbox: Outbox, working: WorkingMemory, journal: Journal, deliveries: OwedDeliveries
+        self,
+        local: ObjectSql,
+        outbox: Outbox,
+        working: WorkingMemory,
+        journal: Journal,
+        deliveries: OwedDeliveries,
+        agent: OwnAgent,
     ) -> None:
         self._local = local
         self._outbox = outbox
         self._working = working
         self._journal = journal
         self._deliveries = deliveries
+        self._agent = agent
 
     async def everything(self) -> Erased:
         """Forget everything, also what D1 is owed, and who the object is. Raises: Unavailable; then repeat it."""
@@ -31,6 +39,7 @@ class Forgetting:
         await self._outbox.discard()
         self._deliveries.clear()
         KeptLists(self._local).forget()
+        self._agent.clear()
         self._journal.erase(None)
         self._local.run("DELETE FROM identity")
         return Erased(everything=True)

@@ -7,7 +7,7 @@ harmless.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from contextlib import suppress
 
 from retain.agents.calls.requests import AnswerRequest, CancelCallRequest, CancelRequest
 from retain.agents.definitions import AgentDefinition
@@ -16,6 +16,7 @@ from retain.agents.runs.events import ApprovalAnswered, CancelRequested, RunResu
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, NotFound, RetainError
 from retain.ports import Clock
 
@@ -28,11 +29,9 @@ _log = logging.getLogger(__name__)
 class Control:
     """Writes answers into the logs of one instance's runs. The caller resumes the runs."""
 
-    def __init__(
-        self, journal: Journal, delegation: Delegation, clock: Clock, definition: Callable[[], AgentDefinition]
-    ) -> None:
-        """definition: returns that of the instance's agent. Raises: NotFound when it was removed."""
-        self._definition = definition
+    def __init__(self, journal: Journal, delegation: Delegation, clock: Clock, agent: OwnAgent) -> None:
+        """agent: the instance's."""
+        self._agent = agent
         self._journal = journal
         self._delegation = delegation
         self._clock = clock
@@ -98,25 +97,25 @@ class Control:
 
     async def stop_overdue(self) -> None:
         """Stop each run under way whose deadline has passed, and the delegate that works for it."""
-        for run, at_ms in self._deadlines():
+        for run, definition, at_ms in self._deadlines():
             if self._clock() >= at_ms:
-                await self._hand_down(self._journal.append(run, overdue(run, self._definition())))
+                await self._hand_down(self._journal.append(run, overdue(run, definition)))
 
     def deadlines(self) -> list[int]:
         """Return when each run under way has to be stopped, in epoch milliseconds, if it is not being stopped already."""
-        try:
-            return deadlines_ms(self._journal, self._definition())
-        except NotFound:  # the agent was removed
-            return []
+        if not self._agent.in_repository:
+            return [at_ms for _, _, at_ms in self._deadlines()]
+        return deadlines_ms(self._journal, self._agent.now())
 
-    def _deadlines(self) -> list[tuple[OpenRun, int]]:
-        """Return the runs under way that nobody stops, with their deadlines; none of an agent that was removed."""
-        runs = [self._journal.load(run_id) for run_id in self._journal.runs.running()]
-        try:
-            definition = self._definition()
-        except NotFound:
-            return []
-        return [(run, deadline_ms(self._journal, run.run_id, definition)) for run in runs if run.state.cancel is None]
+    def _deadlines(self) -> list[tuple[OpenRun, AgentDefinition, int]]:
+        """Return the runs under way that nobody stops, with their definitions and deadlines; none of a removed agent."""
+        found: list[tuple[OpenRun, AgentDefinition, int]] = []
+        for run in [self._journal.load(run_id) for run_id in self._journal.runs.running()]:
+            if run.state.cancel is None:
+                with suppress(NotFound):
+                    definition = self._agent.of_run(run)
+                    found.append((run, definition, deadline_ms(self._journal, run.run_id, definition)))
+        return found
 
     def resume_due(self) -> None:
         """Reject calls whose approval has expired; let suspended runs check on their delegates, and ask the model again."""

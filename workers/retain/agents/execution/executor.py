@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.conversations.before_run import ContextRecall, read_before
+from retain.agents.conversations.before_run import Before, ContextRecall, read_before
 from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
@@ -32,15 +32,15 @@ from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.log import bind
-from retain.memory.conversations.thread import ThreadSummary
 from retain.memory.facts import ProfileQuery
 from retain.memory.procedures.procedural import Choice, ProceduralMemory
 from retain.memory.working import WorkingMemory
 from retain.models.chat import ChatModel, ToolSpec
-from retain.tenants.quotas import quotas_of
+from retain.tenants.quotas import asking, quotas_in, quotas_of
 
 MAX_RESUMPTIONS = 5
 """How often a run that makes no progress is resumed while it calls a function tool, which may be what kills its object."""
@@ -76,10 +76,12 @@ class Execution:
         procedures: ProceduralMemory,
         delegation: Delegation,
         live: LiveText,
+        agent: OwnAgent,
     ) -> None:
         self._identity = identity
         self._ports = ports
         self._alarm = alarm
+        self._agent = agent
         self._journal = journal
         self._working = working
         self._procedures = procedures
@@ -87,7 +89,7 @@ class Execution:
         self._live = live
         self._forks = Forks(journal)
         self._toolbox = Toolbox(identity, ports, working, delegation)
-        self.learning = RunLearning(identity, ports, journal, self._toolbox.semantic)
+        self.learning = RunLearning(ports, journal, agent, self._toolbox.semantic)
 
     def check(self, request: RunRequest, users: Sequence[str | None] = ()) -> None:
         """Check what can be known of a run before it begins. users: of the runs that begin before it.
@@ -95,7 +97,7 @@ class Execution:
         Raises: NotFound (code `unknown_agent`); Conflict (code `wrong_user`); InvalidInput (code `unknown_task_type`,
             `unknown_time_zone`).
         """
-        definition = self._ports.catalogue.agent(self._identity.agent_type)
+        definition = self._agent.now()
         self._require_user(request.user_id, next((user for user in users if user is not None), None))
         _task_type(definition, request)
         occasion_of(request.user, self._ports.clock(), self._ports.time_zones)
@@ -103,23 +105,52 @@ class Execution:
     async def prepare(self, request: RunRequest, run_id: str, *, counted: bool = False) -> Prepared:
         """Return a new run with its context; nothing of it is recorded yet.
 
-        counted: whether the tenant's quota of runs has it already. Raises: as `Instance.run`.
+        It has the version of its agent that is current in D1 meanwhile. counted: whether the tenant's quota of runs has it
+        already. Raises: as `Instance.run`.
         """
-        ports = self._ports
         self._require_user(request.user_id)
-        definition = ports.catalogue.agent(self._identity.agent_type)
-        loop, model, specs = await self._loop(definition, request)
+        await self._agent.ready()
         if request.fork is not None:
-            if not counted:
-                (await quotas_of(ports.sql, self._identity.scope.tenant_id, ports.clock())).check_run()
-            renewed = partial(basis_now, definition=definition, model=model.name, now_ms=ports.clock())
-            return Prepared(run_id, definition, loop, self._forks.beginning(request, run_id, renewed))
+            await self.admit(counted=counted)
+            return await self._forked(request, run_id)
+        prepared, confirmed = await self._prepared(request, run_id, counted=counted)
+        if not confirmed:  # the agent has another version than the object knew
+            prepared, _ = await self._prepared(request, run_id, counted=counted)
+        return prepared
+
+    async def admit(self, *, counted: bool = False) -> None:
+        """Check in one request to D1 that another run may begin, and which version of the agent is current.
+
+        counted: as in `prepare`. Raises: NotFound (code `unknown_agent`, `agent_deleted`); QuotaExceeded (code
+        `run_quota`, `token_quota`); Unavailable.
+        """
+        ports, tenant_id, of_agent = self._ports, self._identity.scope.tenant_id, self._agent.asking()
+        if of_agent:
+            quotas, version = await ports.sql.batch([asking(tenant_id, ports.clock()), *of_agent])
+            quotas_in(quotas.rows[0]).check_run(counted=counted)
+            self._agent.confirmed(version.rows)
+        elif not counted:
+            (await quotas_of(ports.sql, tenant_id, ports.clock())).check_run()
+
+    async def _forked(self, request: RunRequest, run_id: str) -> Prepared:
+        definition, agent = self._agent.now(), self._agent.version()
+        loop, model, _ = await self._loop(definition, request)
+        renewed = partial(basis_now, definition=definition, model=model.name, now_ms=self._ports.clock())
+        return Prepared(run_id, definition, loop, self._forks.beginning(request, run_id, renewed, agent))
+
+    async def _prepared(self, request: RunRequest, run_id: str, *, counted: bool) -> tuple[Prepared, bool]:
+        """Return a run with the version that is known, and whether D1 has confirmed that it is current."""
+        definition, agent = self._agent.now(), self._agent.version()
+        loop, model, specs = await self._loop(definition, request)
         procedure = await self._procedure(definition, request, run_id)
         estimate = Estimate.of(model.name)
-        context, summary = await self._context(definition, request, procedure, estimate, specs, counted=counted)
-        basis = basis_of(definition, context, model.name, ports.clock())
-        record = partial(self._journal.open, run_id, request, context, basis=basis, summary=summary)
-        return Prepared(run_id, definition, loop, record)
+        bound = bound_of(definition, estimate, estimate.specs(specs))
+        before = await self._before(definition, request, bound, counted=counted)
+        context = self._context(definition, request, procedure, estimate, specs, before)
+        basis = basis_of(definition, context, model.name, self._ports.clock())
+        summary = before.past.new_summary
+        record = partial(self._journal.open, run_id, request, context, basis=basis, summary=summary, agent=agent)
+        return Prepared(run_id, definition, loop, record), self._agent.confirmed(before.of_agent)
 
     async def begin(self, prepared: Prepared) -> tuple[RunLoop, OpenRun]:
         """Record a prepared run at once, then set the alarm that resumes it after a crash.
@@ -184,8 +215,7 @@ class Execution:
 
     async def _loop_of(self, run: OpenRun) -> RunLoop:
         """Return the loop that executes the run. Raises: NotFound; Unavailable."""
-        definition = self._ports.catalogue.agent(self._identity.agent_type)
-        loop, _, _ = await self._loop(definition, run.request)
+        loop, _, _ = await self._loop(self._agent.of_run(run), run.request)
         return loop
 
     async def _procedure(self, definition: AgentDefinition, request: RunRequest, run_id: str) -> Choice | None:
@@ -195,41 +225,40 @@ class Execution:
             return None
         return await self._procedures.select_workflow(task_type, definition.procedures[task_type], run_id)
 
-    async def _context(
+    async def _before(
+        self, definition: AgentDefinition, request: RunRequest, bound: ThreadBound | None, *, counted: bool
+    ) -> Before:
+        """Return what the run reads before it begins."""
+        ports = self._ports
+        reading = PastReading.of(
+            self._identity, definition, request.user_id, bound, ports.clock(), prior=request.prior, counted=counted
+        )
+        recall = self._recall_into(definition, request, bound)
+        return await read_before(ports.sql, reading, self._profile(definition, request), recall, self._agent.asking())
+
+    def _context(
         self,
         definition: AgentDefinition,
         request: RunRequest,
         procedure: Choice | None,
         estimate: Estimate,
         specs: Sequence[ToolSpec],
-        *,
-        counted: bool,
-    ) -> tuple[AssembledContext, ThreadSummary | None]:
-        """Return the run's context, and the conversation's summary if it has changed."""
-        tools_tokens = estimate.specs(specs)
-        bound = bound_of(definition, estimate, tools_tokens)
-        ports = self._ports
-        occasion = occasion_of(request.user, ports.clock(), ports.time_zones)
-        reading = PastReading.of(
-            self._identity, definition, request.user_id, bound, ports.clock(), prior=request.prior, counted=counted
-        )
-        recall = self._recall_into(definition, request, bound)
-        before = await read_before(ports.sql, reading, self._profile(definition, request), recall)
+        before: Before,
+    ) -> AssembledContext:
         past, profile = before.past, before.profile
         shown = {fact.id for fact in profile}
         records = [hit for hit in before.recalled.hits if hit.record.id not in shown]
-        context = assemble(
+        return assemble(
             definition,
             request.input,
             Remembered(past.thread, past.episodes, records, self._working.all(), profile, before.recalled.degraded),
             instance_id=self._identity.instance_id,
-            occasion=occasion,
+            occasion=occasion_of(request.user, self._ports.clock(), self._ports.time_zones),
             procedure=procedure,
             estimate=estimate,
-            tools_tokens=tools_tokens,
+            tools_tokens=estimate.specs(specs),
             attached=request.attachments,
         )
-        return context, past.new_summary
 
     def _recall_into(
         self, definition: AgentDefinition, request: RunRequest, bound: ThreadBound | None
@@ -238,7 +267,7 @@ class Execution:
         config, query = definition.memory_config, query_text(request.input)
         if not (query and config.long_term_enabled and config.recall in ("context", "both")):
             return None
-        memory = self._toolbox.semantic(request.user_id)
+        memory = self._toolbox.semantic(definition, request.user_id)
         return ContextRecall(memory, config, query, last_words(self._journal.runs, bound, request.prior))
 
     def _profile(self, definition: AgentDefinition, request: RunRequest) -> ProfileQuery | None:
@@ -246,7 +275,7 @@ class Execution:
         config = definition.memory_config.profile
         if config is None or request.user is None:
             return None
-        return ProfileQuery(self._toolbox.semantic(request.user_id).view, config.records)
+        return ProfileQuery(self._toolbox.semantic(definition, request.user_id).view, config.records)
 
     async def _loop(
         self, definition: AgentDefinition, request: RunRequest

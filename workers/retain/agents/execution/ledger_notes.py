@@ -16,7 +16,8 @@ from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, p
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.events import ApprovalAnswered, RunCompleted, RunEvent, RunFailed, ToolAnswered
 from retain.agents.runs.open_run import Basis, OpenRun
-from retain.errors.codes import MisconfiguredCode, UnavailableCode, UpstreamFailedCode
+from retain.errors.codes import UnavailableCode, UpstreamFailedCode
+from retain.errors.misconfigured_codes import MisconfiguredCode
 from retain.json_text import Json, read_json
 from retain.ledgers.decisions import DecisionKind
 from retain.outbox import OwedStatement

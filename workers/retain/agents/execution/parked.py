@@ -17,6 +17,7 @@ from retain.agents.identity import InstanceIdentity, claimed, instance_of, requi
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import RetainError, Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
@@ -55,6 +56,7 @@ class ParkedRuns:
         ports: InstancePorts,
         outbox: Outbox,
         journal: Journal,
+        agent: OwnAgent,
         requeue: Requeue,
         set_alarm: Callable[[], Awaitable[None]],
     ) -> None:
@@ -64,6 +66,7 @@ class ParkedRuns:
         self._sql = ports.sql
         self._outbox = outbox
         self._journal = journal
+        self._agent = agent
         self._requeue = requeue
         self._set_alarm = set_alarm
 
@@ -94,6 +97,10 @@ class ParkedRuns:
             return False
         if not events.rows:
             return self._requeue(run_id, run.request, int(row["parked_at_ms"]))
+        if run.agent is not None:
+            await self._agent.restore(run.agent)
+            if self._journal.runs.knows(run_id):
+                return False
         self._local.atomically(partial(self._write, run, row, events.rows))
         _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
         return True

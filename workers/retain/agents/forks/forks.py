@@ -15,7 +15,7 @@ from retain.agents.calls.run_request import Budget, Fork, RunRequest
 from retain.agents.forks.carried import carried, pending_key, whole_turns
 from retain.agents.runs.events import RunCompleted, RunForked
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import Basis, OpenRun
+from retain.agents.runs.open_run import Basis, OpenRun, VersionReference
 from retain.agents.runs.run_state import fold
 from retain.errors import Conflict, InvalidInput
 
@@ -52,12 +52,16 @@ class Forks:
         )
 
     def beginning(
-        self, request: RunRequest, run_id: str, basis_now: Callable[[Basis | None], Basis | None]
+        self,
+        request: RunRequest,
+        run_id: str,
+        basis_now: Callable[[Basis | None], Basis | None],
+        agent: VersionReference | None,
     ) -> Callable[[], OpenRun]:
         """Return what records the fork that a request asks for.
 
-        basis_now: returns what its decisions rest on, from what those of the run before it did. Raises: NotFound (code
-        `no_such_run`).
+        basis_now: returns what its decisions rest on, from what those of the run before it did. agent: the version with
+        which it begins. Raises: NotFound (code `no_such_run`).
         """
         fork = request.fork
         if fork is None:
@@ -67,5 +71,5 @@ class Forks:
         key = pending_key(fork.run_id, kept, source.state)
         forked = RunForked(len(state.turns), fork.run_id, whole_turns(state), key)
         first = self._journal.runs.first(fork.run_id)
-        run = replace(first, run_id=run_id, request=request, basis=basis_now(first.basis))
+        run = replace(first, run_id=run_id, request=request, basis=basis_now(first.basis), agent=agent)
         return partial(self._journal.fork, run, kept, forked)

@@ -36,7 +36,8 @@ async def fork_run(context: AgentsContext, request: TypedRequest[ForkBody, None]
 
 async def _begun(context: AgentsContext, http: Request, path: Mapping[str, str], turns: int | None) -> Response:
     asked = ForkRequest(path["run_id"], turns, idempotency_key(http), principal_of(http))
-    return pollable(await context.instance_in(path).fork(asked), path, path["instance_id"])
+    instance = await context.instance_in(path)
+    return pollable(await instance.fork(asked), path, path["instance_id"])
 
 
 _RUN = "/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}"
@@ -50,6 +51,8 @@ _REFUSALS: tuple[Code, ...] = (
     "run_not_ended",
     "delegated_run",
     "unknown_agent",
+    "agent_deleted",
+    "agent_unreadable",
     "invalid_instance_id",
     "wrong_user",
     "idempotency_key_reused",

@@ -37,12 +37,12 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
         wanted = body.asked()
         instance_id, asked = wanted.checked(http)
         asked = await with_files(context, http, request.tenant_id, agent_type, asked, wanted)
-        instance = context.instance(request.tenant_id, agent_type, instance_id)
+        instance = await context.instance(request.tenant_id, agent_type, instance_id)
         run_id = (await instance.start(asked)).run_id
         return ag_ui_stream(instance, run_id, body.run, after)
     if http.bound is not None:
         raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
-    instance = context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
+    instance = await context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
     await instance.answer(answer)
     return ag_ui_stream(instance, answer.run_id, body.run, after, answered=answer.call)
 

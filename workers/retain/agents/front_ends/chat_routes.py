@@ -5,6 +5,8 @@ Source: https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from retain.agents.attachments.resolving import with_files
@@ -12,12 +14,12 @@ from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS
 from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.agents.calls.report import RunResult
 from retain.agents.context import AgentsContext
-from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.event_stream import streamed
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import ChatBody
 from retain.agents.front_ends.chat_stream import chunks, ended
 from retain.agents.front_ends.openai_errors import RUN_ENDED, unanswered
+from retain.agents.versions.tenant_agents import FRESH_MS, ListedAgent, unknown
 from retain.errors import Forbidden, InvalidInput, NotFound
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.identifiers import NAME, check_tenant
@@ -46,27 +48,34 @@ class ModelsQuery(QueryModel):
 
 
 async def list_models(context: AgentsContext, request: TypedRequest[None, ModelsQuery]) -> Response:
-    """List the agents of the deployment as models."""
+    """List the agents of the tenant as models; those of the repository for a caller with several tenants that names none."""
     bound = request.http.bound
     only = None if bound is None else bound.agent_type
-    definitions, more = context.catalogue.page(limit=request.query.limit, cursor=request.query.after, only=only)
-    return json_response({"object": "list", "data": list(map(_model, definitions)), "has_more": more is not None})
+    query, tenant_id = request.query, await _known_tenant(context, request)
+    agents, more = await context.agents.page(tenant_id, limit=query.limit, cursor=query.after, only=only)
+    return json_response({"object": "list", "data": list(map(_model, agents)), "has_more": more is not None})
 
 
 async def show_model(context: AgentsContext, request: TypedRequest[None, None]) -> Response:
     """Return an agent as a model."""
-    return json_response(_model(_agent(context, request.http, request.path["model"])))
+    model = request.path["model"]
+    _check_model(request.http, model)
+    agents, _ = await context.agents.page(await _known_tenant(context, request), limit=1, cursor=None, only=model)
+    if not agents:
+        raise unknown(model)
+    return json_response(_model(agents[0]))
 
 
 async def create_chat_completion(context: AgentsContext, request: TypedRequest[ChatBody, None]) -> Response:
     """Run an agent, and answer as a chat model does."""
     http, body = request.http, request.body
-    agent = _agent(context, http, body.model)
+    _check_model(http, body.model)
     tenant_id = await _tenant(context, request, "operator")
+    agent = await context.agents.definition(tenant_id, body.model, fresh_ms=FRESH_MS)
     wanted = body.asked(http.bound, idempotency_key(http))
     instance_id, asked = wanted.checked(http)
     asked = await with_files(context, http, tenant_id, agent.type, asked, wanted)
-    instance = context.instance(tenant_id, agent.type, instance_id)
+    instance = await context.instance(tenant_id, agent.type, instance_id)
     report = await (instance.start(asked) if asked.stream else instance.run(asked))
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
     completion = Completion(instance.identity, report.run_id, wants_usage)
@@ -83,16 +92,25 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     return Response(answer.status, answer.body, {**answer.headers, **headers}, answer.stream)
 
 
-def _agent(context: AgentsContext, http: Request, model: str) -> AgentDefinition:
-    """Return the agent that a model is. Raises: NotFound (code `unknown_agent`); Forbidden (code `token_not_allowed`)."""
+def _check_model(http: Request, model: str) -> None:
+    """Refuse what cannot be an agent, and agents other than the one that a token names.
+
+    Raises: NotFound (code `unknown_agent`); Forbidden (code `token_not_allowed`).
+    """
     if NAME.fullmatch(model) is None:
         raise NotFound(f"there is no model {model[:100]}: models are agents", code="unknown_agent")
     if http.bound is not None and not http.bound.reaches(model):
         raise Forbidden("the token of a user does not allow this", code="token_not_allowed")
-    return context.catalogue.agent(model)
 
 
-async def _tenant(context: AgentsContext, request: TypedRequest[ChatBody, None], needed: Role) -> str:
+async def _known_tenant(context: AgentsContext, request: TypedRequest[None, Any]) -> str | None:
+    """Return the tenant whose models are meant, None for a caller with several that names none. Raises: as `_tenant`."""
+    if ORGANIZATION not in request.http.headers and (request.tenants is None or len(request.tenants) != 1):
+        return None
+    return await _tenant(context, request, "viewer")
+
+
+async def _tenant(context: AgentsContext, request: TypedRequest[Any, Any], needed: Role) -> str:
     """Return the tenant: that of the key, or the one that a caller with several names.
 
     Raises: InvalidInput (code `invalid_tenant`); Forbidden (code `role_required`); NotFound (code `unknown_tenant`);
@@ -110,8 +128,8 @@ async def _tenant(context: AgentsContext, request: TypedRequest[ChatBody, None],
     return await context.tenants.require(named)
 
 
-def _model(agent: AgentDefinition) -> JsonObject:
-    return {"id": agent.type, "object": "model", "created": 0, "owned_by": agent.house or _OWNER}
+def _model(agent: ListedAgent) -> JsonObject:
+    return {"id": agent.agent_type, "object": "model", "created": 0, "owned_by": agent.house or _OWNER}
 
 
 _PARAMETERS = {"model": PathParameter(SEGMENT.pattern, str)}
@@ -130,7 +148,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             tenant_in="own",
             query=QueryString(ModelsQuery),
             answers=(Answer(200, _MODELS),),
-            errors=("invalid_limit",),
+            errors=("invalid_limit", "unknown_tenant", "invalid_tenant"),
         ),
         Route(
             "GET",
@@ -143,7 +161,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             tenant_in="own",
             parameters=_PARAMETERS,
             answers=(Answer(200, "a model"),),
-            errors=("unknown_agent",),
+            errors=("unknown_agent", "agent_unreadable", "unknown_tenant", "invalid_tenant"),
         ),
         Route(
             "POST",

@@ -16,8 +16,8 @@ from retain.agents.calls.report import ApprovalAwaited, RunReport, RunResult
 from retain.agents.calls.requests import AnswerRequest, CancelRequest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.context import AgentsContext
-from retain.agents.definitions import AgentDefinition
 from retain.agents.front_ends.chat_stream import ended
+from retain.agents.versions.tenant_agents import ListedAgent
 from retain.errors import Conflict, Forbidden, NoSuchTool, NotFound, RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
 from retain.http import Request, Response, idempotency_key
@@ -70,22 +70,22 @@ class AgentTools:
         """Return the agents, by their types. Raises: InvalidInput (code `invalid_cursor`)."""
         bound = self._http.bound
         only = None if bound is None else bound.agent_type
-        found, following = self._context.catalogue.page(limit=MAX_LIMIT, cursor=cursor, only=only)
-        return McpToolPage([_tool(definition) for definition in found], following)
+        found, following = await self._context.agents.page(self._tenant_id, limit=MAX_LIMIT, cursor=cursor, only=only)
+        return McpToolPage(list(map(_tool, found)), following)
 
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Run an agent until it has ended, or waits for a person. Raises: NoSuchTool; as a run that is begun."""
-        instance, asked = self._asked_of(name, arguments)
+        instance, asked = await self._asked_of(name, arguments)
         return _answer(await ended(instance, await instance.run(asked)))
 
     async def start(self, name: str, arguments: JsonObject) -> McpTask:
         """Begin a run in the background. Raises: as `call`."""
-        instance, asked = self._asked_of(name, arguments)
+        instance, asked = await self._asked_of(name, arguments)
         return self._task(instance, await instance.start(asked))
 
     async def get(self, task_id: str) -> McpTask:
         """Return a run as a task. Raises: NotFound."""
-        instance, run_id = self._named(task_id)
+        instance, run_id = await self._named(task_id)
         return self._task(instance, await instance.show(run_id))
 
     async def update(self, task_id: str, responses: JsonObject) -> None:
@@ -95,7 +95,7 @@ class AgentTools:
         """
         if self._http.bound is not None:
             raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
-        instance, run_id = self._named(task_id)
+        instance, run_id = await self._named(task_id)
         asked = _asked(await instance.show(run_id))
         given = None if asked is None else responses.get(asked.call)
         if asked is None or not isinstance(given, dict) or given.get("action") not in ("accept", "decline"):
@@ -116,24 +116,24 @@ class AgentTools:
 
     async def cancel(self, task_id: str) -> None:
         """Stop a run and its delegates before the next side effect. Raises: NotFound."""
-        instance, run_id = self._named(task_id)
+        instance, run_id = await self._named(task_id)
         await instance.cancel(CancelRequest(run_id, principal_of(self._http), None))
 
-    def _asked_of(self, name: str, arguments: JsonObject) -> tuple[InstanceClient, RunRequest]:
+    async def _asked_of(self, name: str, arguments: JsonObject) -> tuple[InstanceClient, RunRequest]:
         """Return the instance that a call means, and what it is asked. Raises: NoSuchTool; InvalidInput."""
         bound = self._http.bound
         if NAME.fullmatch(name) is None or (bound is not None and not bound.reaches(name)):
             raise NoSuchTool("the tenant has no such agent")
         try:
-            self._context.catalogue.agent(name)
+            await self._context.agents.require(self._tenant_id, name)
         except NotFound as error:
             raise NoSuchTool("the tenant has no such agent") from error
         given = validated(CallArguments, arguments)
         run = AskedRun(given.input, instance_id=given.instance_id, key=idempotency_key(self._http))
         instance_id, asked = run.checked(self._http)
-        return self._context.instance(self._tenant_id, name, instance_id), asked
+        return await self._context.instance(self._tenant_id, name, instance_id), asked
 
-    def _named(self, task_id: str) -> tuple[InstanceClient, str]:
+    async def _named(self, task_id: str) -> tuple[InstanceClient, str]:
         """Return the instance and the run of a task. Raises: NotFound (code `no_such_run`, `unknown_agent`)."""
         agent_type, _, rest = task_id.partition(".")
         instance_id, _, run_id = rest.rpartition(".")
@@ -142,7 +142,7 @@ class AgentTools:
         if not named or (bound is not None and not bound.reaches(agent_type)):
             raise NotFound("there is no such task", code="no_such_run")
         own = instance_id if bound is None else bound.instance(instance_id)
-        return self._context.instance(self._tenant_id, agent_type, own), run_id
+        return await self._context.instance(self._tenant_id, agent_type, own), run_id
 
     def _task(self, instance: InstanceClient, report: RunReport) -> McpTask:
         identity, now = instance.identity, self._context.clock()
@@ -173,8 +173,8 @@ async def serve(context: AgentsContext, request: TypedRequest[str, None]) -> Res
     return await answer(request.http, tools, SERVER, INSTRUCTIONS, tools)
 
 
-def _tool(definition: AgentDefinition) -> McpTool:
-    return McpTool(definition.type, definition.description, CallArguments.model_json_schema(), {}, _OUTPUT)
+def _tool(agent: ListedAgent) -> McpTool:
+    return McpTool(agent.agent_type, agent.description, CallArguments.model_json_schema(), {}, _OUTPUT)
 
 
 def _asked(report: RunReport) -> ApprovalAwaited | None:

@@ -13,11 +13,12 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
-from retain.agents.identity import InstanceIdentity
+from retain.agents.definitions import AgentDefinition
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.learning.own_words import FoundFacts, extract
 from retain.agents.pending_learnings import PendingLearning
 from retain.agents.runs.journal import Journal
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, RetainError, Unavailable, UpstreamFailed
 from retain.ingest.extraction import ExtractedFact
 from retain.ingest.learning import SourcedFact, learned
@@ -40,18 +41,18 @@ _log = logging.getLogger(__name__)
 
 
 class RunLearning:
-    """Learns from the runs of one instance. semantic: returns the memory of a run for a user."""
+    """Learns from the runs of one instance. agent: theirs. semantic: returns the memory of a run for a user."""
 
     def __init__(
         self,
-        identity: InstanceIdentity,
         ports: InstancePorts,
         journal: Journal,
-        semantic: Callable[[str | None], SemanticMemory],
+        agent: OwnAgent,
+        semantic: Callable[[AgentDefinition, str | None], SemanticMemory],
     ) -> None:
-        self._identity = identity
         self._ports = ports
         self._journal = journal
+        self._agent = agent
         self._semantic = semantic
         self._one_at_a_time = asyncio.Lock()
 
@@ -98,15 +99,17 @@ class RunLearning:
 
     async def _learn(self, pending: PendingLearning) -> dict[str, Json]:
         """Extract, unless that was done, and store; return the report."""
-        request = self._journal.runs.first(pending.run_id).request
+        run = self._journal.runs.first(pending.run_id)
+        request, definition = run.request, self._agent.of_run(run)
         if pending.found is None:
-            definition = self._ports.catalogue.agent(self._identity.agent_type)
             model = self._ports.chat
             found = await extract(pending.run_id, request, pending.method, lambda: model(definition))
             self._journal.pending.keep(pending.run_id, found.to_json())
         else:
             found = FoundFacts.from_text(pending.found)
-        records = await self._store(pending, self._semantic(request.user_id), found.facts) if found.facts else []
+        records = (
+            await self._store(pending, self._semantic(definition, request.user_id), found.facts) if found.facts else []
+        )
         _log.info("facts learned", extra={"run_id": pending.run_id, "records": len(records)})
         usage = {"input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
         return {"status": "learned", "method": pending.method, "records": records, "cut": found.cut, "usage": usage}

@@ -13,7 +13,6 @@ from functools import partial
 from retain.agents.calls.answers import News, QueuedSummary, RunStreamEvent
 from retain.agents.calls.requests import BEGINNING, FollowRequest, ReadPosition
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.executor import Execution
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -25,10 +24,10 @@ from retain.agents.runs.events import CancelRequested, Closing, RunCancelled, Ru
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.owed import CloseRun, ParkRun, QueueRun, UnparkRun
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, NotFound, RateLimited, RetainError, Unavailable
 from retain.json_text import JsonObject
 from retain.outbox import Outbox, OwedStatement
-from retain.tenants.quotas import quotas_of
 
 WAIT_S = 0.25
 """How often it is looked whether a run that is beginning has begun."""
@@ -39,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 
 class Queueing:
-    """The queue of one instance. definition: returns that of its agent. Raises: NotFound when it was removed."""
+    """The queue of one instance. agent: its agent."""
 
     def __init__(
         self,
@@ -49,7 +48,7 @@ class Queueing:
         outbox: Outbox,
         execution: Execution,
         live: LiveText,
-        definition: Callable[[], AgentDefinition],
+        agent: OwnAgent,
         erasing: Callable[[], bool],
     ) -> None:
         """erasing: returns whether everything that the instance has is being removed."""
@@ -59,7 +58,7 @@ class Queueing:
         self._outbox = outbox
         self._execution = execution
         self._live = live
-        self._definition = definition
+        self._agent = agent
         self._erasing = erasing
         self.queue = RunQueue(ports.local)
         self.beginning: str | None = None
@@ -72,7 +71,7 @@ class Queueing:
         """
         if not active and not self.queue:
             return False
-        if self._definition().limits.busy == "queue":
+        if self._agent.now().limits.busy == "queue":
             return True
         raise Conflict("the instance is busy with another run; try again", code="instance_busy")
 
@@ -83,9 +82,9 @@ class Queueing:
         written in the same transaction, or raises to leave the run out. Raises: as `check`; as `known`; RateLimited (code
         `queue_full`); QuotaExceeded (code `run_quota`, `token_quota`); Unavailable.
         """
+        await self._agent.ready()
         self._check(request)
-        tenant_id = self._identity.scope.tenant_id
-        (await quotas_of(self._ports.sql, tenant_id, self._ports.clock())).check_run()
+        await self._execution.admit()
         known = await self.asked(request)
         if known is not None:
             self._ports.local.atomically(partial(note, known))
@@ -106,7 +105,7 @@ class Queueing:
 
     def _check(self, request: RunRequest) -> None:
         self.check(request)
-        most = self._definition().limits.max_queued_runs
+        most = self._agent.now().limits.max_queued_runs
         if len(self.queue) >= most:
             took_ms = self._journal.runs.last_took_ms() or 0
             raise RateLimited(
@@ -276,7 +275,7 @@ class Queueing:
     def _latest_ms(self, at_ms: int) -> int:
         """Return until when a run that was queued at a time may begin; a removed agent's run may at once."""
         try:
-            return at_ms + int(self._definition().limits.queue_minutes * 60_000)
+            return at_ms + int(self._agent.now().limits.queue_minutes * 60_000)
         except NotFound:
             return at_ms + LATEST_MS
 

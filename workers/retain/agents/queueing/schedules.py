@@ -19,6 +19,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.queueing import Queueing
 from retain.agents.schedules.owed import DropSchedule, KeepSchedule
 from retain.agents.schedules.schedule_table import ScheduleTable
+from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, InvalidInput, NotFound, QuotaExceeded, RateLimited, RetainError, Unavailable
 from retain.identifiers import new_id
 from retain.outbox import Outbox
@@ -57,12 +58,14 @@ class Schedules:
         ports: InstancePorts,
         outbox: Outbox,
         queueing: Queueing,
+        agent: OwnAgent,
         set_alarm: Callable[[], Awaitable[None]],
     ) -> None:
         self._identity = identity
         self._ports = ports
         self._outbox = outbox
         self._queueing = queueing
+        self._agent = agent
         self._set_alarm = set_alarm
         self._table = ScheduleTable(ports.local)
 
@@ -79,6 +82,7 @@ class Schedules:
             if known.digest != new.digest:
                 raise Conflict("the idempotency key was used for another schedule", code="idempotency_key_reused")
             return known
+        await self._agent.ready()
         self._queueing.check(new.request)
         now = self._ports.clock()
         first_ms = new.timing.first_ms(now, self._ports.time_zones)
@@ -180,6 +184,8 @@ class Schedules:
             raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
         identity = self._identity
         place = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
+        with suppress(NotFound):
+            await self._agent.ready()
         rows = (await self._ports.sql.run(_LOST, *place, schedule_id)).rows
         known = self._table.get(schedule_id)
         if known is not None or not rows:

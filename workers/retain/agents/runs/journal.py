@@ -32,7 +32,7 @@ from retain.agents.runs.events import (
     made_progress,
     to_json,
 )
-from retain.agents.runs.open_run import Basis, OpenRun
+from retain.agents.runs.open_run import Basis, OpenRun, VersionReference
 from retain.agents.runs.owed import (
     CarryEvents,
     CloseRun,
@@ -98,22 +98,14 @@ class Journal:
         *,
         basis: Basis,
         summary: ThreadSummary | None = None,
+        agent: VersionReference | None = None,
     ) -> OpenRun:
-        """Record a new run with its context. summary: of the conversation, if it has changed.
+        """Record a new run with its context. summary: of the conversation, if it has changed. agent: as `OpenRun` has it.
 
         Raises: LimitExceeded; then nothing is recorded.
         """
-        run = OpenRun(
-            run_id,
-            request,
-            context.messages,
-            len(context.episodes),
-            len(context.records),
-            _followed(context.procedure),
-            len(context.recent),
-            context.remembered,
-            basis,
-        )
+        used = (len(context.episodes), len(context.records), _followed(context.procedure), len(context.recent))
+        run = OpenRun(run_id, request, context.messages, *used, context.remembered, basis, agent)
         cancelled = self.runs.early_cancellation(request.idempotency_key)
         self._atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))

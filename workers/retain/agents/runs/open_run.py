@@ -10,7 +10,7 @@ from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.runs.events import RunEvent
 from retain.agents.runs.run_state import RunState, apply
-from retain.json_text import read_own_json
+from retain.json_text import Json, read_own_json
 from retain.models.attached import attached_in
 from retain.models.chat import ChatMessage, ToolCall, message_with
 
@@ -36,12 +36,25 @@ class Basis:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionReference:
+    """The version of a tenant's own agent with which a run began. digest: of its definition."""
+
+    version: int
+    digest: str
+
+    def to_json(self) -> dict[str, Json]:
+        """Return the reference as runs store it."""
+        return {"version": self.version, "digest": self.digest}
+
+
+@dataclass(frozen=True, slots=True)
 class OpenRun:
     """A run: its request, what the model reads first, and the fold of its events up to `seq`.
 
     episodes_used, records_used, messages_used: how many of them are in `messages`; the last are the conversation's own.
     procedure: the workflow that the run follows. remembered: whether `messages` have records or other conversations' turns.
-    basis: what its decisions rest on, None for a run that an earlier version began.
+    basis: what its decisions rest on, None for a run that an earlier version began. agent: the version of its agent, None
+    for one of the repository, which has no versions.
     """
 
     run_id: str
@@ -53,6 +66,7 @@ class OpenRun:
     messages_used: int = 0
     remembered: bool = False
     basis: Basis | None = None
+    agent: VersionReference | None = None
     state: RunState = field(default_factory=RunState)
     seq: int = 0
 
@@ -62,6 +76,7 @@ class OpenRun:
 
     def stored_context(self) -> str:
         """Return what the model reads first as the journal stores it."""
+        agent = {} if self.agent is None else {"agent": self.agent.to_json()}
         return json.dumps(
             {
                 "messages": [asdict(message) for message in self.messages],
@@ -71,6 +86,7 @@ class OpenRun:
                 "messages_used": self.messages_used,
                 "remembered": self.remembered,
                 "basis": None if self.basis is None else asdict(self.basis),
+                **agent,
             }
         )
 
@@ -85,6 +101,7 @@ class OpenRun:
         """Return the run with this stored request and context, before its first event."""
         first = read_own_json(context)
         basis = first.get("basis")  # runs of earlier versions have none
+        agent = first.get("agent")
         return cls(
             run_id,
             RunRequest.from_json(read_own_json(request)),
@@ -95,6 +112,7 @@ class OpenRun:
             first.get("messages_used", 0),
             first.get("remembered", True),
             None if basis is None else Basis(**{name: _frozen(value) for name, value in basis.items()}),
+            None if agent is None else VersionReference(agent["version"], agent["digest"]),
         )
 
 

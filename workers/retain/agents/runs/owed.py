@@ -49,6 +49,27 @@ EARLIER: Mapping[str, str] = {
            created_at_ms, user_id)
         VALUES (?, ?, ?, ?, ?, 'waiting', '{"kind": "queue"}', 'kept', ?, '', ?, ?)
     """,
+    "start_run_by": f"""
+        INSERT INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
+           started_by)
+        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?, ?)
+        ON CONFLICT (run_id) DO UPDATE SET
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+        WHERE {QUEUED}
+    """,  # noqa: S608
+    "start_fork": f"""
+        INSERT INTO agent_runs
+          (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
+           started_by)
+        VALUES (?1, ?2, ?3, ?4, ?5, 'running', 'kept',
+          COALESCE((SELECT json_set(input, '$.fork', json_extract(?6, '$.fork')) FROM agent_runs
+                    WHERE run_id = ?11 AND tenant_id = ?2 AND texts = 'kept'), ?6),
+          ?7, ?8, ?9, ?10)
+        ON CONFLICT (run_id) DO UPDATE SET
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+        WHERE {QUEUED}
+    """,  # noqa: S608
 }
 """Statements of earlier versions, which an outbox may still hold.
 
@@ -61,17 +82,19 @@ row by its default.
 class StartRun(OwedStatement):
     """The row of a new run; one that was queued has a row. input: as JSON, with references to the episodes in its context.
 
-    created_at_ms: when it began; a run that was queued keeps when it was queued. started_by: a principal.
+    created_at_ms: when it began; a run that was queued keeps when it was queued. started_by: a principal. agent_version: of
+    a tenant's own agent, None for one of the repository.
     """
 
-    NAME: ClassVar[str] = "start_run_by"
+    NAME: ClassVar[str] = "start_run_of_version"
     SQL: ClassVar[str] = f"""
         INSERT INTO agent_runs
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
-           started_by)
-        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?, ?)
+           started_by, agent_version)
+        VALUES (?, ?, ?, ?, ?, 'running', 'kept', ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_id) DO UPDATE SET
-          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model,
+          agent_version = excluded.agent_version
         WHERE {QUEUED}
     """  # noqa: S608
 
@@ -85,6 +108,7 @@ class StartRun(OwedStatement):
     created_at_ms: int
     user_id: str | None
     started_by: str | None
+    agent_version: int | None
 
     @classmethod
     def of(cls, identity: InstanceIdentity, run: OpenRun, logged: JsonObject, model: str, at_ms: int) -> Self:
@@ -101,6 +125,7 @@ class StartRun(OwedStatement):
             created_at_ms=at_ms,
             user_id=request.user_id,
             started_by=request.by,
+            agent_version=None if run.agent is None else run.agent.version,
         )
 
 
@@ -108,17 +133,18 @@ class StartRun(OwedStatement):
 class StartFork(StartRun):
     """The row of a new fork. Its input refers to the memory that the model of the run before it read, as does that run's."""
 
-    NAME: ClassVar[str] = "start_fork"
+    NAME: ClassVar[str] = "start_fork_of_version"
     SQL: ClassVar[str] = f"""
         INSERT INTO agent_runs
           (run_id, tenant_id, agent_type, instance_id, parent_run_id, status, texts, input, model, created_at_ms, user_id,
-           started_by)
+           started_by, agent_version)
         VALUES (?1, ?2, ?3, ?4, ?5, 'running', 'kept',
           COALESCE((SELECT json_set(input, '$.fork', json_extract(?6, '$.fork')) FROM agent_runs
-                    WHERE run_id = ?11 AND tenant_id = ?2 AND texts = 'kept'), ?6),
-          ?7, ?8, ?9, ?10)
+                    WHERE run_id = ?12 AND tenant_id = ?2 AND texts = 'kept'), ?6),
+          ?7, ?8, ?9, ?10, ?11)
         ON CONFLICT (run_id) DO UPDATE SET
-          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
+          status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model,
+          agent_version = excluded.agent_version
         WHERE {QUEUED}
     """  # noqa: S608
 

@@ -6,7 +6,8 @@ since it last made progress. `served_user`: the user whom the instance serves, s
 not begun, in the order of their ids; `at_ms` is when each was queued. `owed_deliveries`: runs of which webhooks may be owed
 messages. `schedules`: when runs begin without being asked for; those that have ended stay for a day. `served_lists`: what
 each MCP server listed last. `happened`: what is inserted here is an event of a run under way; one statement writes it to the
-log, to the run's row and to the outbox.
+log, to the run's row and to the outbox. `agent_versions`: of a tenant's own agent, the version that the object
+knew last (`current`), and those with which its runs began.
 """
 
 from __future__ import annotations
@@ -129,7 +130,26 @@ _HAPPENED = (
     END
     """,  # noqa: S608
 )
-STEPS: tuple[Step, ...] = (_FIRST, _QUEUED_RUNS, _OWED_DELIVERIES, _SCHEDULES, _SERVED_LISTS, _HAPPENED)
+_AGENT_VERSIONS = (
+    """
+    CREATE TABLE agent_versions (
+      version INTEGER NOT NULL,
+      digest TEXT NOT NULL,
+      definition TEXT NOT NULL,
+      current INTEGER NOT NULL,
+      PRIMARY KEY (version, digest)
+    ) WITHOUT ROWID
+    """,
+)
+STEPS: tuple[Step, ...] = (
+    _FIRST,
+    _QUEUED_RUNS,
+    _OWED_DELIVERIES,
+    _SCHEDULES,
+    _SERVED_LISTS,
+    _HAPPENED,
+    _AGENT_VERSIONS,
+)
 """What `retain.schema.object.migrate` applies. A step that was released never changes; append the next one."""
 
 STATEMENTS = {

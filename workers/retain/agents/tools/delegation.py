@@ -31,11 +31,11 @@ class Delegation:
     """Runs, cancels and wakes other agents for the runs of one instance.
 
     A delegate works in an instance of its own, named after the run that called it, so that a second call in the same run
-    reaches the same instance. delegates: returns the agents that this instance's agent may call.
+    reaches the same instance. delegates: returns the agents that the agent of a run may call.
     """
 
     def __init__(
-        self, instances: AgentInstances, caller: InstanceIdentity, delegates: Callable[[], Collection[str]]
+        self, instances: AgentInstances, caller: InstanceIdentity, delegates: Callable[[OpenRun], Collection[str]]
     ) -> None:
         self._instances = instances
         self._caller = caller
@@ -73,7 +73,7 @@ class Delegation:
         if cancelled is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
             return
         agent = pending.arguments.get("agent")
-        if not isinstance(agent, str) or agent not in self._delegates():
+        if not isinstance(agent, str) or agent not in self._delegates(run):
             return  # the call was refused
         key = CallContext(run.run_id, pending.turn, pending.index).key
         await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, cancelled.by, cancelled.reason))

@@ -1,4 +1,5 @@
-"""The kinds of lines that are rows of D1 as they are: conversations, runs, outcomes, documents, evaluations.
+"""The kinds of lines that are rows of D1 as they are: conversations, runs, outcomes, agents, documents,
+evaluations.
 
 Records, scopes and users have lines of their own, because they are merged; items too, because their values are in several
 stores. What lasts for hours at most is not exported: working memory, runs under way, jobs, debts of the index.
@@ -258,6 +259,24 @@ ROW_KINDS: Mapping[str, RowKind] = {
             },
             None,
             values={"indexed": (0, 1)},
+        ),
+        RowKind(
+            "agent",
+            "agent_versions",
+            ("agent_type", "version"),
+            {
+                "agent_type": "text",
+                "version": "whole",
+                "definition": "json?",
+                "digest": "text",
+                "restored_from": "whole?",
+                "created_by": "text",
+                "created_at_ms": "time",
+            },
+            "t.created_at_ms",
+            history=True,
+            needs="new.version > 0 AND COALESCE(length(CAST(new.definition AS BLOB)), 0) <= 65536"
+            " AND (SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id) < 2000",
         ),
         RowKind(
             "dataset",

@@ -8,6 +8,7 @@ from pydantic import Field, JsonValue, model_validator
 
 from retain.admin.answers.runs import ScheduleJson, SchedulesJson
 from retain.admin.context import AdminContext
+from retain.admin.schedules.listed import WantedSchedules, schedule_of, schedule_page, shown
 from retain.agents.calls.asked import AskedRun, UserBody
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.schedule import NamedSchedule, NewSchedule, ScheduleState
@@ -15,7 +16,6 @@ from retain.agents.calls.timing import Timing
 from retain.agents.calls.user import User
 from retain.agents.identity import instance_of
 from retain.agents.queueing.schedules import MAX_SCHEDULES
-from retain.agents.schedules.listed import WantedSchedules, schedule_of, schedule_page, shown
 from retain.errors.codes import Code
 from retain.http import Response, idempotency_key, json_response
 from retain.identifiers import check_agent_type
@@ -82,7 +82,7 @@ async def list_schedules(context: AdminContext, request: TypedRequest[None, Sche
 async def create_schedule(context: AdminContext, request: TypedRequest[ScheduleBody, None]) -> Response:
     """Create a schedule: runs that begin without being asked for."""
     body, http = request.body, request.http
-    context.house_of(check_agent_type(body.agent_type))
+    await context.agents.require(request.tenant_id, check_agent_type(body.agent_type))
     instance_id, asked = AskedRun(
         body.input,
         body.metadata,
@@ -171,6 +171,8 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_at_ms",
                 "too_many_schedules",
                 "unknown_agent",
+                "agent_deleted",
+                "agent_unreadable",
                 "invalid_agent_type",
                 "invalid_instance_id",
                 "invalid_user",

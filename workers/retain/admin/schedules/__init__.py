@@ -1,0 +1,1 @@
+"""The schedules of a tenant as D1 has them."""

@@ -1,0 +1,1 @@
+"""The agents that tenants define themselves, version by version."""
