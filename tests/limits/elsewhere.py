@@ -23,6 +23,14 @@ TESTS: Mapping[str, str] = {
     "retain.attachments.attachment.MAX_UNUSED": "tests/lifecycle/test_attachments.py::"
     "test_a_user_has_so_many_files_that_no_run_has_named",
     "retain.attachments.media_types.MAX_NAME": _FILES,
+    "retain.admin.definitions.checking.MAX_PROBLEMS": "tests/admin/test_tenant_definitions.py::"
+    "test_an_answer_names_a_bounded_number_of_problems",
+    "retain.admin.definitions.defining.MAX_AGENTS": "tests/admin/test_tenant_definitions.py::"
+    "test_a_tenant_has_a_bounded_number_of_agents",
+    "retain.admin.definitions.defining.MAX_VERSIONS": "tests/admin/test_tenant_definitions.py::"
+    "test_versions_are_bounded_and_the_oldest_go_after_ninety_days",
+    "retain.agents.versions.version.MAX_DEFINITION_BYTES": "tests/admin/test_tenant_definitions.py::"
+    "test_a_definition_has_a_largest_size",
     "retain.limits.deadlines.OBJECT_STREAM_MS": _DEADLINES,
     "retain.agents.calls.timing.MAX_AHEAD_MS": "tests/agents/test_schedule_times.py::"
     "test_one_time_is_in_the_next_five_years_and_has_no_second",
@@ -266,6 +274,7 @@ ROWS: Mapping[str, str] = {
     "five schedules per account on the free plan, 250 on the paid": "`tests/shell/test_cron.py` counts them",
     "15 minutes per schedule, and no repetition of one that failed": "`tests/shell/test_cron.py`",
     "5 TB per object; a stream is written only if its length is known": "`tests/agents/test_attachments.py`",
+    "agents that a tenant [defines itself](runtime-agents.md#limits)": "`tests/admin/test_tenant_definitions.py`",
     "`memories`": "`tests/shell/test_quotas.py`",
     "`runs_a_day`": "`tests/shell/test_quotas.py`",
     "`tokens_a_day`": "`tests/shell/test_quotas.py`",

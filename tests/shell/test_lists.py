@@ -50,7 +50,7 @@ async def test_agents_are_listed_by_their_types(application: Application) -> Non
     assert types == sorted(set(types))
     assert "sdr" in types
     assert all(one["description"] for one in agents)
-    assert set(agents[0]) == {"agent_type", "description", "house", "delegates"}
+    assert set(agents[0]) == {"agent_type", "description", "house", "delegates", "source", "version"}
     bound = await token_of(application, "ann", agent_type="sdr")
     assert [one["agent_type"] for one in await listed(bound, "/v1/agents/acme", "agents")] == ["sdr"]
     assert (await application.asks("GET", "/v1/agents/other")).content["code"] == "role_required"
