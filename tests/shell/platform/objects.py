@@ -11,6 +11,7 @@ from typing import Any
 
 from retain.errors import ConstraintViolated, RetainError
 from retain.host.connection import execute, open_database
+from retain.host.sql import split_statements
 from tests.shell.platform.bindings import Binding
 from tests.shell.platform.ffi import Buffer, JsException, PyProxy, jsnull
 
@@ -50,7 +51,10 @@ class Storage:
         if self.down:
             raise JsException("internal error")
         try:
-            return Cursor([dict(row) for row in execute(self.connection, sql, [_bound(one) for one in values]).rows])
+            *before, last = split_statements(sql) if not values else [sql]
+            for statement in before:  # the platform runs them all, and answers the rows of the last
+                execute(self.connection, statement, [])
+            return Cursor([dict(row) for row in execute(self.connection, last, [_bound(one) for one in values]).rows])
         except RetainError as error:
             why = "UNIQUE constraint failed" if isinstance(error, ConstraintViolated) else "syntax error"
             raise JsException(why) from None
