@@ -35,6 +35,7 @@ SAMPLES = {
     "session_id": "s1",
     "message_id": f"msg_{ULID}",
     "model": "sdr",
+    "version": "1",
 }
 """Values of path parameters; an identifier for every other."""
 

@@ -176,6 +176,8 @@ LEFT_BY = {
     "rotate_key": ("list_keys", "revoke_key"),
     "create_webhook": ("list_webhooks", "delete_webhook"),
     "create_schedule": ("list_schedules", "delete_schedule"),
+    "create_attachment": ("list_attachments", "delete_attachment"),
+    "move_tenant": ("list_moves", "cancel_move"),
     "define_agent": ("list_agent_definitions", "delete_agent"),
     "roll_back_agent": ("list_agent_versions", "delete_agent"),
     "put_user": ("list_users", "delete_user"),

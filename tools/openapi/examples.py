@@ -46,6 +46,7 @@ EXAMPLES: Mapping[str, object] = {
         "timezone": "Europe/London",
     },
     "change_schedule": {"state": "paused"},
+    "move_tenant": {"shard": "DB_1"},
     "define_agent": {
         "description": "Answers customers of the shop.",
         "instructions": "Answer in two sentences.",
