@@ -16,6 +16,7 @@ by the runtime and is not in the schema. The decorated function stays an ordinar
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import re
@@ -254,6 +255,8 @@ class BoundFunction:
 
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Call the function. Raises: as `FunctionTool.call`."""
+        # A library that waits suspends its whole stack, of which the run's loop would be a part: it begins calls at once.
+        await asyncio.sleep(0)
         with blocking_requests(self.client):
             return await self.declared.call(arguments, lambda: self.context(context))
 
