@@ -14,6 +14,7 @@ from tools.paths import PRODUCTION_CONFIG
 VALUES = {name: f"value-of-{name}" for name in NAMES} | {
     "EMBEDDING_DIMENSIONS": "256",
     "RUNS_RETENTION_DAYS": "30",
+    "GATEWAY_KEPT_SECONDS": "7",
     "BACKUPS_DAILY": "true",
     "AGENT_MEMORY_ANSWERS": "chat",
     "APPLICATION_KEYS": "true",
@@ -55,6 +56,7 @@ def test_every_value_lands_where_it_belongs() -> None:
     assert settings.embedding_dimensions == 256
     assert settings.runs_retention_days == 30
     assert settings.agent_models == "value-of-AGENT_MODELS"
+    assert settings.gateway_kept_s == 7
     assert settings.model_prices == "value-of-MODEL_PRICES"
     assert (settings.backups_daily, settings.backups_kept_days) == (True, 28)
     assert settings.application_keys is True
@@ -125,6 +127,13 @@ def test_a_setting_that_is_not_a_number_above_0_is_refused(name: str, value: str
         read_settings({**VALUES, name: value})
     assert raised.value.code == "invalid_setting"
     assert name in raised.value.message
+
+
+@pytest.mark.parametrize("value", ["", "61", "-1", "5.0", " 5", "a minute"])
+def test_what_the_gateway_keeps_is_bounded_to_a_minute(value: str) -> None:
+    with pytest.raises(Misconfigured, match="GATEWAY_KEPT_SECONDS"):
+        read_settings({**VALUES, "GATEWAY_KEPT_SECONDS": value})
+    assert [read_settings({**VALUES, "GATEWAY_KEPT_SECONDS": one}).gateway_kept_s for one in ("0", "60")] == [0, 60]
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ MAX_LOCAL_SHARDS = 8
 _VARS = {
     "RETAIN_ENVIRONMENT": "development",
     "APPLICATION_KEYS": "true",
+    "GATEWAY_KEPT_SECONDS": "0",  # what was stored for the gateway takes effect at once
     "CHAT_PROVIDER": "scripted",
     "CHAT_MODEL": "scripted",
     "CHAT_BASE_URL": "",

@@ -1,7 +1,7 @@
 """The objects of `env` and of a Durable Object, as the SDK provides them. No module of this name exists at run time."""
 
 from collections.abc import Awaitable, Mapping
-from typing import Any, NotRequired, Protocol, TypedDict
+from typing import Any, NotRequired, Protocol, TypedDict, overload
 
 from js import ReadableStream
 from pyodide.ffi import JsNull, JsProxy, PyProxy
@@ -38,7 +38,15 @@ class KvPage(TypedDict):
 class DirectKv(Protocol):
     """The platform's own object, without the SDK's conversions."""
 
+    @overload
     def get(self, key: str) -> Awaitable[str | JsNull]: ...
+    @overload
+    def get(self, key: JsProxy) -> Awaitable[KvValues]: ...
+
+class KvValues(Protocol):
+    """A `Map` from keys to values."""
+
+    def get(self, key: str) -> str | JsNull | None: ...
 
 class KvNamespace(Protocol):
     _binding: DirectKv

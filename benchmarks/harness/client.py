@@ -27,6 +27,11 @@ class Client(asyncio.Protocol):
         _, client = await asyncio.get_running_loop().create_connection(cls, "127.0.0.1", port)
         return client
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the connection is open, as far as is known."""
+        return self._transport is not None and not self._transport.is_closing()
+
     async def ask(self, request: bytes) -> tuple[int, bytes]:
         """Send a request and return the status and the body. Raises: Refused when the connection breaks; TimeoutError."""
         loop = asyncio.get_running_loop()

@@ -78,6 +78,7 @@ class HttpContestant:
         authority = f"127.0.0.1:{self.port}"
         if time.monotonic() - self._used_at_s > IDLE_S:
             self.close()
+        self._clients = [client for client in self._clients if client.is_open]  # a server closes those that were idle
         while len(self._clients) < connections:
             self._clients.append(await Client.connect(self.port))
         constant = self.next_call.bytes_for(authority) if isinstance(self.next_call, Call) else b""

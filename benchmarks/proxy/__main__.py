@@ -26,10 +26,30 @@ from benchmarks.harness.plot import bars
 from benchmarks.harness.report import Comparison, Report
 from benchmarks.harness.retain_worker import Stores
 from benchmarks.harness.workerd import Workerd, running
-from benchmarks.proxy.setting import DIRECT, JAVASCRIPT, PYTHON, RETAIN, contestants, provision, services
+from benchmarks.proxy.setting import (
+    DIRECT,
+    JAVASCRIPT,
+    JAVASCRIPT_AT_ONCE,
+    JAVASCRIPT_KEEPING,
+    PYTHON,
+    RETAIN,
+    RETAIN_READING,
+    contestants,
+    provision,
+    services,
+)
 
 ADDED_MS, ADDED_TIMES, FIRST_TIMES = 1.2, 2.0, 1.5
 """The aims: what Retain adds to a call, the same against JavaScript, and the first call against a constant in Python."""
+_SCRIPTS = (JAVASCRIPT, JAVASCRIPT_AT_ONCE, JAVASCRIPT_KEEPING)
+_OWN = (RETAIN_READING, RETAIN)
+_PAIRS = (
+    (RETAIN, JAVASCRIPT),
+    (RETAIN_READING, JAVASCRIPT),
+    (RETAIN_READING, JAVASCRIPT_AT_ONCE),
+    (RETAIN, JAVASCRIPT_KEEPING),
+)
+"""What is compared: with the Worker that one would write first, and with one that reads as Retain does."""
 FULL = Plan(rounds=25, calls=40, warm_up=400)
 QUICK = Plan(rounds=3, calls=20, warm_up=40)
 
@@ -39,29 +59,28 @@ def added(series: Mapping[str, Series], name: str, value: str) -> Spread:
     return series[name].more_than(series[DIRECT], lambda block: float(getattr(block, value)))
 
 
-def times_javascript(series: Mapping[str, Series], name: str, value: str) -> Spread:
-    """Return how many times as much as JavaScript a contestant adds to the direct call."""
+def times_javascript(series: Mapping[str, Series], name: str, other: str, value: str) -> Spread:
+    """Return how many times as much as a Worker in JavaScript a contestant adds to the direct call."""
 
     def over(block: Block, direct: Block) -> float:
         return float(getattr(block, value)) - float(getattr(direct, value))
 
-    rounds = zip(series[name].blocks, series[JAVASCRIPT].blocks, series[DIRECT].blocks, strict=True)
+    rounds = zip(series[name].blocks, series[other].blocks, series[DIRECT].blocks, strict=True)
     return spread_of([over(own, direct) / max(1e-6, over(script, direct)) for own, script, direct in rounds])
 
 
 def compared(series: Mapping[str, Series], connections: int) -> list[Comparison]:
-    """Return what Retain adds. The aim in milliseconds is for one call at a time; more of them wait for each other."""
-    one_at_a_time = ADDED_MS if connections == 1 else None
-    return [
-        Comparison("Retain adds to a call", connections, added(series, RETAIN, "each_ms"), "ms", one_at_a_time),
-        Comparison("JavaScript adds", connections, added(series, JAVASCRIPT, "each_ms"), "ms"),
-        Comparison(
-            "Retain adds, against JavaScript", connections, times_javascript(series, RETAIN, "each_ms"), aim=ADDED_TIMES
-        ),
-        Comparison(
-            "CPU that Retain adds, against JavaScript", connections, times_javascript(series, RETAIN, "all_cpu_ms")
-        ),
+    """Return what is added. The aim in milliseconds is for one call at a time; more of them wait for each other."""
+    aim = ADDED_MS if connections == 1 else None
+    found = [
+        Comparison(f"added: {name}", connections, added(series, name, "each_ms"), "ms", aim if name in _OWN else None)
+        for name in (*_SCRIPTS, *_OWN)
     ]
+    for name, other in _PAIRS:
+        times = times_javascript(series, name, other, "each_ms")
+        found.append(Comparison(f"added: {name}, against {other}", connections, times, aim=ADDED_TIMES))
+    times = times_javascript(series, RETAIN, JAVASCRIPT, "all_cpu_ms")
+    return [*found, Comparison(f"CPU added: {RETAIN}, against {JAVASCRIPT}", connections, times)]
 
 
 async def first_calls(workerd: Workerd, api_key: str) -> dict[str, float]:
@@ -83,7 +102,7 @@ async def report_of(workerd: Workerd, api_key: str, connections: Sequence[int], 
     )
     called = contestants(workerd, api_key)
     for number in connections:
-        wanted = called if number == 1 else [one for one in called if one.name in (DIRECT, JAVASCRIPT, RETAIN)]
+        wanted = called if number == 1 else [one for one in called if one.name in (DIRECT, *_SCRIPTS, *_OWN)]
         series = await measure(wanted, number, plan)
         report.figures += [figures_of(one) for one in series.values()]
         report.comparisons += compared(series, number)
@@ -92,11 +111,11 @@ async def report_of(workerd: Workerd, api_key: str, connections: Sequence[int], 
 
 def plot_of(report: Report) -> str:
     """Return what is added at each number of connections as a plot."""
-    adds = {"Retain adds to a call": "Retain", "JavaScript adds": "JavaScript Worker"}
     groups: dict[str, dict[str, Spread]] = {}
     for one in report.comparisons:
-        if one.name in adds:
-            groups.setdefault(f"{one.connections} at once", {})[adds[one.name]] = one.value
+        name = one.name.removeprefix("added: ")
+        if name in (*_SCRIPTS, *_OWN):
+            groups.setdefault(f"{one.connections} at once", {})[name] = one.value
     return bars("What a proxy adds to a call of its upstream", "ms", groups)
 
 

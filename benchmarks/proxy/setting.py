@@ -8,14 +8,13 @@ import time
 from pathlib import Path
 
 from benchmarks.harness.contestant import Call, HttpContestant
-from benchmarks.harness.retain_worker import Stores, configuration, proxy_only, python_worker
+from benchmarks.harness.retain_worker import Stores, proxy_only, python_worker
 from benchmarks.harness.services import Service, javascript, kv, kv_store, text
 from benchmarks.harness.workerd import Workerd
 from retain.gateway.credentials import read_credentials_key
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.gateway.routes import PREFIX
 from retain.host.crypto import HostCrypto
-from tools.stage import wanted_files
 
 HERE = Path(__file__).parent
 TENANT, TOOL = "acme", "create_order"
@@ -30,21 +29,27 @@ PARAMETERS = {
     "required": ["order_id", "quantity"],
     "additionalProperties": False,
 }
-DIRECT, JAVASCRIPT, PYTHON, RETAIN = "upstream, directly", "JavaScript Worker", "Python, a constant", "Retain"
-THIN = "gateway in a thin Worker"
+DIRECT, PYTHON = "upstream, directly", "Python, a constant"
+JAVASCRIPT = "JavaScript, three reads"
+JAVASCRIPT_AT_ONCE = "JavaScript, one read of three keys"
+JAVASCRIPT_KEEPING = "JavaScript, keeps them 5 s"
+RETAIN_READING = "Retain, reads each time"
+RETAIN = "Retain, keeps them 5 s"
 
 
 def services(credentials_key: str, *, cached: bool) -> list[Service]:
     """Return all Workers and the KV. cached: with KV's read cache."""
     bindings = [kv("KV"), text("CREDENTIALS_KEY", credentials_key)]
-    staged = wanted_files(configuration({"EMBEDDING_PROVIDER": "openai"}))
-    library = {name: content for name, content in staged.items() if name.startswith("retain/")}
+    secrets = {"CREDENTIALS_KEY": credentials_key}
     return [
         javascript("upstream", HERE / "upstream.mjs"),
-        javascript("javascript", HERE / "proxy_worker.mjs", bindings=bindings),
+        *(
+            javascript(name, HERE / "proxy_worker.mjs", bindings=[*bindings, text("READS", reads)])
+            for name, reads in (("javascript", "each"), ("javascript-at-once", "once"), ("javascript-keeping", "kept"))
+        ),
         python_worker("constant", {"entry.py": (HERE / "constant_entry.py").read_bytes()}, [], packages=True),
-        python_worker("thin", {"entry.py": (HERE / "thin_entry.py").read_bytes(), **library}, bindings),
-        *proxy_only("retain", {"CREDENTIALS_KEY": credentials_key}),
+        *proxy_only("retain", secrets, {"GATEWAY_KEPT_SECONDS": "5"}),
+        *proxy_only("retain-reading", secrets, {"GATEWAY_KEPT_SECONDS": "0"})[:1],
         javascript("stores", HERE.parent / "harness" / "stores.mjs", bindings=[kv("KV")]),
         kv_store(cached=cached),
     ]
@@ -60,7 +65,9 @@ def contestants(workerd: Workerd, api_key: str) -> list[HttpContestant]:
         "JavaScript, a constant": ("javascript", constant),
         PYTHON: ("constant", constant),
         JAVASCRIPT: ("javascript", proxied),
-        THIN: ("thin", proxied),
+        JAVASCRIPT_AT_ONCE: ("javascript-at-once", proxied),
+        JAVASCRIPT_KEEPING: ("javascript-keeping", proxied),
+        RETAIN_READING: ("retain-reading", proxied),
         RETAIN: ("retain", proxied),
     }
     processes = {"workerd": [workerd.pid]}

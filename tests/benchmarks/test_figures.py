@@ -36,7 +36,7 @@ def test_a_disturbance_of_a_whole_round_leaves_its_ratio_unchanged(disturbances:
 
 def test_what_is_added_is_compared_after_the_direct_call_is_taken_away() -> None:
     rounds = {DIRECT: series(DIRECT, 1, 2), JAVASCRIPT: series(JAVASCRIPT, 2, 4), RETAIN: series(RETAIN, 4, 8)}
-    assert times_javascript(rounds, RETAIN, "median_ms") == Spread(3, 3, 3)
+    assert times_javascript(rounds, RETAIN, JAVASCRIPT, "median_ms") == Spread(3, 3, 3)
 
 
 def test_figures_are_those_of_one_operation() -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import base64
+import builtins
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,15 +54,22 @@ def config(url: str = "https://api.example.com/orders", **changes: Any) -> dict[
 
 
 class CountingKv:
-    """A KV in memory that remembers which keys were read."""
+    """A KV in memory that remembers which keys were read. calls: how many keys each call read."""
 
     def __init__(self, clock: Clock) -> None:
         self._store = SqliteKv.open(clock)
         self.reads: list[str] = []
+        self.calls: list[int] = []
 
     async def get(self, key: str) -> str | None:
         self.reads.append(key)
+        self.calls.append(1)
         return await self._store.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> builtins.list[str | None]:
+        self.reads += keys
+        self.calls.append(len(keys))
+        return await self._store.get_many(keys)
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         await self._store.put(key, value, ttl_s=ttl_s)
@@ -83,9 +91,18 @@ class Setting:
     server: Upstream
     credentials_key: str
 
-    def gateway(self, *, fetch: Fetch | None = None, allow_loopback: bool = True, credentials_key: str = "") -> Gateway:
-        """Return a new gateway, as a new isolate would have it."""
-        settings = GatewaySettings(credentials_key or self.credentials_key, allow_loopback=allow_loopback)
+    def gateway(
+        self,
+        *,
+        fetch: Fetch | None = None,
+        allow_loopback: bool = True,
+        credentials_key: str = "",
+        kept_ms: int = 0,
+    ) -> Gateway:
+        """Return a new gateway, as a new isolate would have it. kept_ms: for how long it keeps what KV answered."""
+        settings = GatewaySettings(
+            credentials_key or self.credentials_key, allow_loopback=allow_loopback, kept_ms=kept_ms
+        )
         return Gateway(self.kv, fetch or self.fetch, HostCrypto(), self.clock, settings)
 
     async def add_key(self, *scopes: str, tenant: str = TENANT, lifetime_ms: int | None = None) -> str:

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import ast
-import asyncio
 import inspect
 import json
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 import retain.gateway
-from retain.errors import InvalidInput, RetainError
+from retain.errors import NotFound, RetainError
+from retain.gateway.credentials import credential_name
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.routes import Gateway
 from retain.gateway.settings import GatewaySettings
 from retain.host.crypto import HostCrypto
 from retain.ports import RateLimiter
-from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, echoed, request
+from tests.gateway.setting import TENANT, TOOL, Setting, echoed, request
 
 _PACKAGE = Path(retain.gateway.__file__).parent
 _MODULES = sorted(path.stem for path in _PACKAGE.glob("*.py") if path.stem != "__init__")
@@ -70,33 +71,30 @@ async def test_invariant_1_a_refused_call_reads_no_more_than_it_needs(
     assert len(setting.kv.reads) == reads
 
 
-async def test_the_tool_and_its_credential_are_read_at_the_same_time(setting: Setting) -> None:
+async def test_a_key_that_was_valid_before_is_read_with_its_tool_in_one_call(setting: Setting) -> None:
     await setting.add_tool()
-    both_asked = asyncio.Barrier(2)
-
-    class MeetingKv(CountingKv):
-        async def get(self, key: str) -> str | None:
-            value = await setting.kv.get(key)
-            if not key.startswith("gateway_key:"):
-                await both_asked.wait()
-            return value
-
-    settings = GatewaySettings(setting.credentials_key, allow_loopback=True)
-    gateway = Gateway(MeetingKv(setting.clock), setting.fetch, HostCrypto(), setting.clock, settings)
-    async with asyncio.timeout(5):
-        assert (await gateway.handle(request(await setting.add_key()))).status == 200
+    api_key = await setting.add_key()
+    gateway = setting.gateway()
+    for calls in ([1, 2], [3], [3]):
+        setting.kv.calls.clear()
+        assert (await gateway.handle(request(api_key))).status == 200
+        assert setting.kv.calls == calls
 
 
-async def test_no_task_is_left_behind_when_a_read_fails(setting: Setting) -> None:
-    class FailingKv(CountingKv):
-        async def get(self, key: str) -> str | None:
-            await asyncio.sleep(0)
-            raise InvalidInput(key)
-
-    proxy = ToolProxy(FailingKv(setting.clock), setting.fetch, HostCrypto(), setting.clock, GatewaySettings())
-    with pytest.raises(InvalidInput):
-        await proxy.call(TENANT, TOOL, {})
-    assert asyncio.all_tasks() == {asyncio.current_task()}
+async def test_a_key_that_was_valid_before_reads_three_keys_at_most_whatever_is_missing(setting: Setting) -> None:
+    await setting.add_tool(auth={"kind": "none"})
+    await setting.kv.delete(credential_name(TENANT, TOOL))
+    api_key = await setting.add_key()
+    gateway = setting.gateway(kept_ms=5_000)
+    for tool in (TOOL, "never_was"):
+        for _ in range(2):
+            setting.kv.reads.clear()
+            with suppress(NotFound):
+                await gateway.handle(request(api_key, tool=tool))
+            assert len(setting.kv.reads) <= 3
+    setting.kv.reads.clear()
+    await gateway.handle(request(api_key))
+    assert setting.kv.reads == []
 
 
 def test_invariants_1_and_2_importing_the_gateway_loads_nothing_that_could_reach_more() -> None:

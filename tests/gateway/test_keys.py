@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, Unauthenticated
+from retain.gateway.entries import Entries
 from retain.gateway.keys import Grant, authenticate, presented_key, read_grant, write_grant
 from retain.gateway.provisioning import new_api_key
 from retain.host.clock import ManualClock
@@ -81,17 +82,20 @@ async def test_a_key_works_until_the_millisecond_it_expires() -> None:
     kv = CountingKv(clock)
     new = new_api_key("acme", ["*"], now_ms=NOW_MS, lifetime_ms=100)
     await new.entry.write(kv)
-    assert (await authenticate(kv, new.api_key, NOW_MS + 99)).tenant_id == "acme"
-    with pytest.raises(Unauthenticated):
-        await authenticate(kv, new.api_key, NOW_MS + 100)
+    for kept_ms in (0, 5_000):
+        entries = Entries(kv, clock, kept_ms)
+        assert (await authenticate(entries, new.api_key, NOW_MS + 99, None))[0].tenant_id == "acme"
+        with pytest.raises(Unauthenticated):
+            await authenticate(entries, new.api_key, NOW_MS + 100, None)
 
 
-async def test_authenticating_reads_kv_each_time() -> None:
+async def test_authenticating_reads_kv_each_time_where_nothing_is_kept() -> None:
     kv = CountingKv(ManualClock(NOW_MS))
     new = new_api_key("acme", ["*"], now_ms=NOW_MS)
     await new.entry.write(kv)
+    entries = Entries(kv, ManualClock(NOW_MS), 0)
     for _ in range(3):
-        await authenticate(kv, new.api_key, NOW_MS)
+        await authenticate(entries, new.api_key, NOW_MS, None)
     assert kv.reads == [new.entry.key] * 3
 
 

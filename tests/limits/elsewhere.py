@@ -215,6 +215,7 @@ REASONS: Mapping[str, str] = {
     "retain.evaluation.runs.MAX_OUTPUT_BYTES": "what is kept of a case's answer; the run has all of it",
     "retain.evaluation.scoring.judge.MAX_OUTPUT_TOKENS": "asked of the judge's model",
     "retain.evaluation.scoring.scores._MAX_SHOWN": _SHOWN,
+    "retain.gateway.entries.MAX_CHARACTERS": "of what an isolate keeps of KV, the oldest is dropped and read again",
     "retain.gateway.resolver._MAX_ANSWER_BYTES": _FETCH,
     "retain.ingest.inbox.KNOWN_LIMIT": "what is compared with what arrives: ten times what one request has",
     "retain.ingest.extractors.llm_extractor.MAX_CONFIDENCE": "a fact that a model extracted is never certain",

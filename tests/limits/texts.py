@@ -13,6 +13,7 @@ from retain.contracts.vectors import VectorDocument
 from retain.evaluation.dataset import check_dataset_name
 from retain.gateway import keys, target
 from retain.gateway.credentials import check_credential
+from retain.gateway.entries import Entries
 from retain.gateway.provisioning import tool_entry
 from retain.gateway.tool_config import parse_tool_config
 from retain.gateway.upstream import check_idempotency_key
@@ -111,7 +112,7 @@ async def _api_key(size: int) -> None:
     with closing(SqliteKv.open(ManualClock(1_700_000_000_000))) as kv:
         grant = keys.Grant("acme", "id", ("*",), 1)
         await kv.put(keys.stored_name(key), keys.write_grant(grant))
-        assert await keys.authenticate(kv, key, 2) == grant
+        assert await keys.authenticate(Entries(kv, ManualClock(2), 0), key, 2, None) == (grant, None)
 
 
 def _host(size: int) -> None:
@@ -204,6 +205,10 @@ def _event_in_pieces(size: int) -> None:
     line = f"data: {'x' * (size - 7)}\n\n".encode()
     [event] = [event for start in range(0, len(line), 65_536) for event in reader.feed(line[start : start + 65_536])]
     assert len(event.data) == size - 7
+
+
+def _gateway_kept(seconds: int) -> None:
+    assert read_settings({**VARIABLES, "GATEWAY_KEPT_SECONDS": str(seconds)}).gateway_kept_s == seconds
 
 
 def _backups(days: int) -> None:
@@ -320,4 +325,5 @@ LIMITS = (
         code="malformed_answer",
     ),
     Limit(constant="retain.settings.MAX_BACKUPS_KEPT_DAYS", attempt=_backups, code="invalid_setting"),
+    Limit(constant="retain.settings.MAX_GATEWAY_KEPT_S", attempt=_gateway_kept, code="invalid_setting"),
 )

@@ -16,6 +16,24 @@ async def check_a_written_value_is_read_back(kv: Kv) -> None:
     assert await kv.get("contract:write") == "value"
 
 
+async def check_values_of_many_keys_are_read_in_their_order(kv: Kv) -> None:
+    await kv.put("contract:many:a", "first")
+    await kv.put("contract:many:b", "")
+    keys = ["contract:many:b", "contract:many:missing", "contract:many:a"]
+    assert await kv.get_many(keys) == ["", None, "first"]
+    assert await kv.get_many(keys[1:2]) == [None]
+    assert await kv.get_many([]) == []
+    hundred = [f"contract:many:{number}" for number in range(100)]
+    assert await kv.get_many(hundred) == [None] * 100
+
+
+async def check_too_many_keys_and_invalid_ones_are_refused(kv: Kv) -> None:
+    with raises(InvalidInput, code="invalid_limit"):
+        await kv.get_many([f"contract:many:{number}" for number in range(101)])
+    with raises(InvalidInput, code="invalid_key"):
+        await kv.get_many(["contract:many:a", ""])
+
+
 async def check_a_second_write_replaces_the_first(kv: Kv) -> None:
     await kv.put("contract:replace", "first")
     await kv.put("contract:replace", "second")

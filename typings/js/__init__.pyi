@@ -36,6 +36,16 @@ class URL:
     @staticmethod
     def canParse(url: str) -> bool: ...
 
+class PlainObject(JsProxy):
+    """What `JSON.parse` makes of an object."""
+
+    body: object
+    signal: AbortSignal
+
+class JSON:
+    @staticmethod
+    def parse(text: str) -> PlainObject: ...
+
 class ArrayBuffer(JsProxy):
     def to_bytes(self) -> bytes: ...
 
@@ -108,7 +118,7 @@ class Response:
     headers: Headers
     body: ReadableStream | None
     @staticmethod
-    def new(body: object, *, status: int = ..., headers: Headers = ...) -> Response: ...
+    def new(body: object, options: PlainObject = ...) -> Response: ...
     def arrayBuffer(self) -> Awaitable[ArrayBuffer]: ...
 
 class AbortSignal(JsProxy):

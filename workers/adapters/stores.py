@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import builtins
+from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 import js
@@ -13,7 +14,15 @@ from adapters.deadline import within
 from adapters.failures import unavailable
 from retain.errors import RetainError
 from retain.limits.deadlines import KV_MS, OBJECT_STREAM_MS, OBJECTS_MS, object_write_ms
-from retain.limits.storage import check_kv_key, check_kv_write, check_object_key, check_page, utf8_bytes, wrong_size
+from retain.limits.storage import (
+    check_kv_key,
+    check_kv_keys,
+    check_kv_write,
+    check_object_key,
+    check_page,
+    utf8_bytes,
+    wrong_size,
+)
 from retain.ports import KeyPage
 
 if TYPE_CHECKING:
@@ -39,6 +48,17 @@ class WorkersKv:
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
         return None if value is jsnull else str(value)
+
+    async def get_many(self, keys: Sequence[str]) -> builtins.list[str | None]:
+        names = check_kv_keys(keys)
+        if not names:
+            return []
+        try:
+            async with within(KV_MS, "KV", "kv_unavailable"):
+                found = await self._direct.get(to_js(names))
+        except JsException as error:
+            raise unavailable("KV", error, "kv_unavailable") from error
+        return [None if (value := found.get(name)) is jsnull or value is None else str(value) for name in names]
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         check_kv_write(key, value, ttl_s)

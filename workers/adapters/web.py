@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import re
 from collections.abc import AsyncIterator, Awaitable, Iterator, Mapping
@@ -19,6 +20,7 @@ from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, Str
 from workers import wait_until
 
 _T = TypeVar("_T")
+_written = json.JSONEncoder(separators=(",", ":")).encode
 _log = logging.getLogger("retain.web")
 
 
@@ -56,23 +58,37 @@ class ReceivedHeaders(Headers):
         return (name for name in super().__iter__() if name not in _TRANSPORT_HEADERS)
 
 
+class HeldBuffer:
+    """Implements `HeldBody` on an ArrayBuffer."""
+
+    __slots__ = ("_size", "buffer")
+
+    def __init__(self, buffer: js.ArrayBuffer, size: int) -> None:
+        self.buffer = buffer
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def read(self) -> bytes:
+        return bytes(self.buffer.to_bytes())
+
+
 def platform_response(answer: Response, request_id: str, more: Mapping[str, str]) -> js.Response:
     """Return the platform's response. more: headers that do not depend on the answer.
 
-    The SDK's wrapper would take longer than the proxy's own work.
+    The SDK's wrapper would take longer than the proxy's own work, and so would a call for each header.
     """
-    headers = js.Headers.new()
-    for given in (answer.headers, more):
-        for name, value in given.items():
-            headers.set(name, value)
-    headers.set("x-request-id", request_id)
+    headers = {**answer.headers, **more, "x-request-id": request_id}
     body: object = to_js(answer.body) if isinstance(answer.body, bytes) else answer.body
+    if isinstance(answer.held, HeldBuffer):
+        body = answer.held.buffer
     if answer.status == 204:
         body = None
     pieces = answer.content or answer.stream
     if pieces is not None:
         body = _streamed(pieces)
-    return js.Response.new(body, status=answer.status, headers=headers)
+    return js.Response.new(body, js.JSON.parse(_written({"status": answer.status, "headers": headers})))
 
 
 def _streamed(pieces: AsyncIterator[str] | AsyncIterator[bytes]) -> js.ReadableStream:
@@ -108,7 +124,10 @@ async def fetch(
     timeout_ms: int,
     limit_bytes: int = MAX_RESPONSE_BYTES,
 ) -> HttpResponse:
-    """Send one request and read the whole answer: the port `Fetch`. A task that is cancelled aborts the request."""
+    """Send one request and receive the whole answer, which the platform holds: the port `Fetch`.
+
+    A task that is cancelled aborts the request.
+    """
     given_up = js.AbortController.new()
     try:
         response = await _sent(given_up, method, url, headers, body, timeout_ms)
@@ -130,26 +149,24 @@ def _sent(
     timeout_ms: int,
 ) -> Awaitable[js.Response]:
     """Send a request, which the controller or the time ends. Redirects are not followed. Raises: JsException."""
-    options: dict[str, object] = {
-        "method": method,
-        "headers": dict(headers),
-        "redirect": "manual",
-        "signal": js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)])),
-    }
+    given: dict[str, object] = {"method": method, "headers": dict(headers), "redirect": "manual"}
+    options = js.JSON.parse(_written(given))  # one conversion: an object of Python would take one for each value
     if body is not None:
-        options["body"] = to_js(body)
-    return js.fetch(url, converted(options))
+        options.body = to_js(body)
+    options.signal = js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)]))
+    return js.fetch(url, options)
 
 
-async def _bounded(response: js.Response, limit_bytes: int) -> bytes:
+async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffer:
     """Return a response's decoded body. Raises: UpstreamFailed (code `response_too_large`), after at most a piece more."""
     length = response.headers.get("content-length")
     encoded = response.headers.get("content-encoding")
     if isinstance(length, str) and length.isdecimal() and not isinstance(encoded, str):
-        if int(length) <= limit_bytes:
-            await arriving(int(length))
+        size = int(length)
+        if size <= limit_bytes:
+            await arriving(size)
             # The platform gives no more bytes than were announced.
-            return bytes((await response.arrayBuffer()).to_bytes())
+            return HeldBuffer(await response.arrayBuffer(), size)
         if response.body:
             await response.body.cancel()
         raise response_too_large(limit_bytes)

@@ -19,5 +19,6 @@ def gateway_of(platform: Platform) -> Gateway:
         previous_credentials_key=platform.settings.previous_credentials_key,
         allow_loopback=platform.settings.development,
         resolver_url=resolver_url,
+        kept_ms=platform.settings.gateway_kept_s * 1000,
     )
     return Gateway(platform.kv, bindings.fetch, platform.crypto, bindings.now_ms, settings, platform.rates)

@@ -111,7 +111,7 @@ class InstanceParts:
                 passed=passed,
                 audience="agents alone",
             )
-            return HttpResponse(answer.status, answer.headers, answer.body)
+            return HttpResponse(answer.status, answer.headers, answer.content)
 
         if self._servers is None:
             self._servers = ServedTools(bindings.now_ms)

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import bindings
+from adapters.turns import spare_turns
 from bindings import Platform
 from retain.http import Request, Response
 from retain.log import configure
@@ -42,6 +43,7 @@ def assembly_of(env: Env) -> Assembly:
     """Return the isolate's parts, made from the first `env` seen: an isolate only ever serves one deployment."""
     if "parts" not in _isolate:
         configure()
+        spare_turns()
         _isolate["parts"] = Assembly(bindings.platform_of(env))
     return _isolate["parts"]
 

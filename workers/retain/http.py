@@ -15,6 +15,7 @@ from retain.application_keys.tokens import BoundUser
 from retain.json_text import read_json
 from retain.limits.rates import Rates
 from retain.limits.room import Lease
+from retain.ports import HeldBody
 from retain.roles.role import Authority
 
 MAX_BODY_BYTES = 1_048_576
@@ -114,7 +115,7 @@ class Request:
 class Response:
     """One response. body: text, or bytes sent unchanged. stream: pieces of text sent after the body, in time.
 
-    content: the body instead, piece by piece, so that it need not be in memory.
+    content: the body instead, piece by piece, so that it need not be in memory. held: what holds the body instead.
     """
 
     status: int
@@ -122,6 +123,7 @@ class Response:
     headers: Mapping[str, str] = field(default_factory=dict)
     stream: AsyncIterator[str] | None = None
     content: AsyncIterator[bytes] | None = None
+    held: HeldBody | None = None
 
 
 def response_too_large(limit_bytes: int) -> errors.UpstreamFailed:

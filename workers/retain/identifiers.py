@@ -50,6 +50,11 @@ def check_tool_name(value: object) -> str:
     return _checked(NAME, value, NAME.pattern, "tool name", "invalid_tool_name")
 
 
+def is_tool_name(value: str) -> bool:
+    """Return whether a text can be the name of a tool."""
+    return NAME.fullmatch(value) is not None
+
+
 def check_instance_id(value: object) -> str:
     """Return the instance id, or raise InvalidInput."""
     return _checked(INSTANCE, value, INSTANCE.pattern, "instance id", "invalid_instance_id")

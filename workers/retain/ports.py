@@ -11,6 +11,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+from retain.http_response import HeldBody as HeldBody  # noqa: PLC0414 -- part of the ports
+from retain.http_response import HttpResponse as HttpResponse  # noqa: PLC0414
 from retain.json_text import JsonObject
 
 SqlValue = str | int | float | bytes | None
@@ -29,6 +31,14 @@ class Kv(Protocol):
         """Return the value, or None when the key does not exist or has expired.
 
         Raises: Unavailable.
+        """
+        ...
+
+    async def get_many(self, keys: Sequence[str]) -> list[str | None]:
+        """Return the values of up to 100 keys, in their order: one call, and a read of each. No keys cost nothing.
+
+        Source: https://developers.cloudflare.com/kv/api/read-key-value-pairs/#multiple-keys
+        Raises: InvalidInput (code `invalid_limit`) for more keys; Unavailable.
         """
         ...
 
@@ -227,15 +237,6 @@ class RateLimiter(Protocol):
     async def allow(self, key: str) -> bool:
         """Count a request; return whether the key is still within its limit. Raises nothing: if the platform fails, True."""
         ...
-
-
-@dataclass(frozen=True, slots=True)
-class HttpResponse:
-    """What a server answered. Header names are lower case."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
 
 
 MAX_RESPONSE_BYTES = 10 * 1024 * 1024

@@ -51,6 +51,7 @@ class Settings:
     owners: the subjects that own every tenant without a grant, separated by commas, as `retain.roles.subjects` reads them.
     authorization_servers: the issuers of tokens that clients of MCP are referred to, none by default.
     application_keys: whether keys of applications are accepted where Access is. resolver_url: as `retain.gateway.settings`.
+    gateway_kept_s: for how many seconds the gateway uses what KV answered, at most 60.
     agent_memory_account: the account id that is answered under Cloudflare Agent Memory's paths, "" for none in production
     and any in development. agent_memory_answers: `chat` if the chat model writes answers and summaries there, else `off`.
     backups_daily: whether the daily work backs tenants up. backups_kept_days: how long a backup is kept, at most 28.
@@ -78,6 +79,7 @@ class Settings:
     authorization_servers: tuple[str, ...] = ()
     application_keys: bool = False
     resolver_url: str = ""
+    gateway_kept_s: int = 5
     vector_filters: str = ""
     agent_memory_account: str = ""
     agent_memory_answers: str = "off"
@@ -112,6 +114,7 @@ def read_settings(variables: Mapping[str, str]) -> Settings:
         authorization_servers=_authorization_servers(variables),
         application_keys=_flag("APPLICATION_KEYS", variables),
         resolver_url=variables.get("RESOLVER_URL", ""),
+        gateway_kept_s=_gateway_kept_s(variables),
         chat=_model("CHAT", variables),
         accounts={provider: _account(provider, variables) for provider in ACCOUNTS},
         embedding=_model("EMBEDDING", variables),
@@ -200,6 +203,14 @@ def _backups_kept_days(variables: Mapping[str, str]) -> int:
     return days
 
 
+def _gateway_kept_s(variables: Mapping[str, str]) -> int:
+    value = variables.get("GATEWAY_KEPT_SECONDS", "5")
+    if not (value.isascii() and value.isdecimal() and int(value) <= MAX_GATEWAY_KEPT_S):
+        message = f"GATEWAY_KEPT_SECONDS must be a number from 0 to {MAX_GATEWAY_KEPT_S}"
+        raise Misconfigured(message, code="invalid_setting")
+    return int(value)
+
+
 def _model(prefix: str, variables: Mapping[str, str]) -> ModelSettings:
     return ModelSettings(
         variables.get(f"{prefix}_PROVIDER", ""), variables.get(f"{prefix}_MODEL", ""), **_reach(prefix, variables)
@@ -218,6 +229,8 @@ def _reach(prefix: str, variables: Mapping[str, str]) -> _Reach:
     }
 
 
+MAX_GATEWAY_KEPT_S = 60
+"""Longest time for which the gateway uses what KV answered: KV itself may be as late."""
 MAX_BACKUPS_KEPT_DAYS = 28
 """Longest time that backups are kept: the ids of erased users are kept for 30 days, so a restore knows of each of them."""
 ACCOUNTS = ("openai", "anthropic")
@@ -232,6 +245,7 @@ NAMES = (
     "OWNERS",
     "AUTHORIZATION_SERVERS",
     "RESOLVER_URL",
+    "GATEWAY_KEPT_SECONDS",
     "CHAT_PROVIDER",
     "CHAT_MODEL",
     "CHAT_BASE_URL",

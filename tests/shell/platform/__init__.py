@@ -1,4 +1,4 @@
-"""What only workerd has, rebuilt on the host: the modules `js`, `pyodide.ffi` and `workers`, and the bindings of `env`.
+"""What only workerd has, rebuilt on the host: the modules `js`, `pyodide` and `workers`, and the bindings of `env`.
 
 With it the shell (entry, assembly, bindings, adapters, the Durable Object) runs in the process of a test, in milliseconds.
 Each stand-in offers what `typings/` declares and no more, with the same conversions: what the shell forgets to convert
@@ -11,11 +11,12 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from tests.shell.platform import ffi, js, sdk
+from tests.shell.platform import ffi, js, sdk, webloop
 
 
 def install() -> None:
     """Let `import js`, `import pyodide.ffi` and `import workers` find the stand-ins. Idempotent."""
     package = ModuleType("pyodide")
-    vars(package)["ffi"] = ffi
-    sys.modules.update({"js": js, "pyodide": package, "pyodide.ffi": ffi, "workers": sdk})
+    vars(package).update(ffi=ffi, webloop=webloop)
+    modules = {"js": js, "pyodide": package, "pyodide.ffi": ffi, "pyodide.webloop": webloop, "workers": sdk}
+    sys.modules.update(modules)

@@ -33,6 +33,17 @@ class Binding:
             raise JsException(f"{type(self).__name__} failed: internal error")
 
 
+class ValueMap:
+    """A `Map` of values."""
+
+    def __init__(self, values: Mapping[str, object]) -> None:
+        self._values = values
+
+    def get(self, key: str) -> object:
+        """Return a value, or undefined."""
+        return self._values.get(key)
+
+
 class Kv(Binding):
     """A KV namespace."""
 
@@ -40,9 +51,18 @@ class Kv(Binding):
         super().__init__()
         self.store = store
 
-    async def get(self, key: str) -> object:
-        """Return the value, or null."""
+    async def get(self, key: str | Array) -> object:
+        """Return the value, or null; of an array of keys a `Map` of their values."""
+        if isinstance(key, Array):
+            names = array_of(key)
+            for name in names:
+                self._note(f"get {name}")
+            return ValueMap({name: await self.get_one(name) for name in names})
         self._note(f"get {key}")
+        return await self.get_one(key)
+
+    async def get_one(self, key: str) -> object:
+        """Return the value, or null."""
         value = await self.store.get(key)
         return jsnull if value is None else value
 

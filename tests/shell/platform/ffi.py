@@ -52,6 +52,16 @@ class PlainObject(JsProxy):
         return {name: _python(value) for name, value in self.properties.items()}
 
 
+class ParsedObject(PlainObject):
+    """An object that `JSON.parse` made: what is set on it becomes a property."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name == "properties":
+            super().__setattr__(name, value)
+        else:
+            self.properties[name] = value
+
+
 class JsMap(JsProxy):
     """A `Map`, which a dictionary becomes without a converter. The platform's functions read no options from it."""
 

@@ -18,11 +18,6 @@ class Headers:
     def __init__(self, values: Iterable[tuple[str, str]] = ()) -> None:
         self._values = {name.lower(): value for name, value in values}
 
-    @classmethod
-    def new(cls) -> Headers:
-        """Return empty ones."""
-        return cls()
-
     def get(self, name: str) -> object:
         """Return a header, or null."""
         return self._values.get(name.lower(), jsnull)
@@ -70,11 +65,15 @@ class Response:
         self.body = body
 
     @classmethod
-    def new(cls, body: object, *, status: int = 200, headers: Headers | None = None) -> Response:
-        """Return a response of the Worker."""
+    def new(cls, body: object, options: object) -> Response:
+        """Return a response of the Worker. Raises: JsException for a header that HTTP does not carry."""
+        given = options_of(options)
+        headers = Headers()
+        for name, value in options_of(given["headers"]).items():
+            headers.set(name, value)
         if not (body is None or isinstance(body, str | Buffer | ReadableStream)):
             raise JsException("a body is a text, a buffer or a stream", "TypeError")
-        return cls(body, status, headers or Headers())
+        return cls(body, given["status"], headers)
 
     async def arrayBuffer(self) -> Buffer:
         """Return the whole body."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from typing import Any
@@ -10,12 +11,13 @@ from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
 
 from retain.host.clock import ManualClock
-from tests.shell.platform.ffi import Buffer, JsException, PlainObject, bytes_of
+from tests.shell.platform.ffi import Buffer, JsException, ParsedObject, PlainObject, bytes_of
 from tests.shell.platform.http import AbortController, AbortSignal, Headers, Request, Response, fetch
 from tests.shell.platform.streams import FixedLengthStream, ReadableStream, TransformStream
 from tests.shell.platform.webcrypto import crypto
 
 __all__ = [
+    "JSON",
     "URL",
     "AbortController",
     "AbortSignal",
@@ -53,6 +55,15 @@ def setTimeout(work: Callable[[], None], delay_ms: int) -> asyncio.TimerHandle:
 def clearTimeout(timer: asyncio.TimerHandle) -> None:
     """Do not call it."""
     timer.cancel()
+
+
+class JSON:
+    """Texts of JSON."""
+
+    @staticmethod
+    def parse(text: str) -> Any:
+        """Return the value of a text, an object as one of JavaScript."""
+        return json.loads(text, object_hook=ParsedObject)
 
 
 class Date:

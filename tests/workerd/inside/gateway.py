@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NoReturn
 
@@ -46,6 +47,11 @@ class _CountingKv:
         """Read, and note the key."""
         self.reads.append(key)
         return await self._kv.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> list[str | None]:
+        """Read, and note the keys."""
+        self.reads += keys
+        return await self._kv.get_many(keys)
 
 
 async def proxied(env: Any, asked: dict[str, Any]) -> dict[str, Any]:

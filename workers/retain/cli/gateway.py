@@ -61,7 +61,7 @@ async def create_key(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def revoke_key(work: Workplace, options: argparse.Namespace) -> None:
-    """Remove an API key. Other locations may accept it for up to another minute."""
+    """Remove an API key. Isolates that keep it, and other locations, may accept it for up to another minute."""
     tenant = check_tenant(options.tenant)
     if len(options.key_id) < KEY_ID_CHARACTERS:
         raise InvalidInput("that is not a complete key id", code=ForeignCode("invalid_key_id"))
@@ -73,6 +73,7 @@ async def revoke_key(work: Workplace, options: argparse.Namespace) -> None:
     for name in mine:
         await work.kv.delete(name)
     print(f"revoked key {options.key_id} of tenant {tenant}")
+    print("isolates that have used it accept it for GATEWAY_KEPT_SECONDS longer, other locations for about a minute")
 
 
 async def put_tool(work: Workplace, options: argparse.Namespace) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import os
 import subprocess
@@ -62,6 +63,11 @@ class WranglerKv:
                 answer: Any = read_json(self._run(["kv", "bulk", "get", file.name, *self._where]))
             found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
         return found
+
+    async def get_many(self, keys: Sequence[str]) -> builtins.list[str | None]:
+        """Return the values of keys. See the port."""
+        found = await self.values(keys)
+        return [found[key] for key in keys]
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         """Write the value. See the port."""

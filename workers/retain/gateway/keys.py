@@ -11,17 +11,19 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from typing import Any
 
 from retain.errors import InvalidInput, Misconfigured, Unauthenticated
+from retain.gateway.entries import Entries, ToolEntries
 from retain.identifiers import check_tenant
 from retain.json_text import read_json
-from retain.ports import Kv
 
 KEY_PREFIX = "retain_"
 MAX_KEY_CHARACTERS = 128
 STORED_PREFIX = "gateway_key:"
+_READ_GRANTS = 1_000
 ANY_TOOL = "*"
 """The scope that allows every tool of the tenant."""
 
@@ -64,27 +66,33 @@ def presented_key(headers: Mapping[str, str]) -> str:
     raise Unauthenticated("send an API key as 'authorization: Bearer …' or 'x-api-key'", code="missing_api_key")
 
 
-async def authenticate(kv: Kv, api_key: str, now_ms: int) -> Grant:
-    """Return what the key allows. Reads KV each time, so that a revoked key stops working as soon as KV shows it.
+async def authenticate(
+    entries: Entries, api_key: str, now_ms: int, tool_name: str | None
+) -> tuple[Grant, ToolEntries | None]:
+    """Return what the key allows, and the entries of the tool that is called if they were read with it.
 
-    A text that cannot be an API key costs no read.
+    A revoked key stops working as soon as KV shows it, and what the isolate keeps of it is too old (`Entries`).
+    A text that cannot be an API key costs no read. tool_name: None for a request that calls none.
 
     Raises: Unauthenticated (code `invalid_api_key`) for an unknown or expired key; Unavailable; Misconfigured (code
         `invalid_key_record`).
     """
     if not api_key.startswith(KEY_PREFIX) or len(api_key) > MAX_KEY_CHARACTERS or not api_key.isascii():
         raise _refused()
-    text = await kv.get(stored_name(api_key))
+    name = stored_name(api_key)
+    text, read = await entries.key(name, tool_name)
     if text is None:
         raise _refused()
     grant = read_grant(text)
     if grant.expires_at_ms is not None and grant.expires_at_ms <= now_ms:
         raise _refused()
-    return grant
+    entries.keep_key(name, text, grant.tenant_id)
+    return grant, read
 
 
+@lru_cache(maxsize=_READ_GRANTS)
 def read_grant(text: str) -> Grant:
-    """Return the grant that KV holds.
+    """Return the grant that KV holds. Each text is read once per isolate.
 
     Raises: Misconfigured (code `invalid_key_record`).
     """

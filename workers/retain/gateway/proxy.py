@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, Unavailable, UpstreamFailed
 from retain.gateway.arguments import Check, compile_check
 from retain.gateway.credentials import OpenedCredentials, credential_name
+from retain.gateway.entries import Entries, ToolEntries
 from retain.gateway.settings import GatewaySettings
 from retain.gateway.target import check_target, is_loopback
 from retain.gateway.tool_config import ToolConfig, parse_tool_config, tool_name_in_kv
 from retain.gateway.upstream import UpstreamRequest, build_request
 from retain.identifiers import check_tenant, check_tool_name
-from retain.ports import Clock, Crypto, Fetch, HttpResponse, Kv
+from retain.ports import Clock, Crypto, Fetch, HeldBody, HttpResponse, Kv
 
 if TYPE_CHECKING:
     from retain.gateway.resolver import Resolver
@@ -28,23 +27,26 @@ _PREPARED_TOOLS = 256
 Audience = Literal["keys", "agents", "agents alone"]
 """Who calls a tool: the holder of an API key, an agent, or the client of an MCP server, which no key may reach."""
 
-Result = TypeVar("Result")
-
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
     """What the upstream answered, whatever its status.
 
-    headers: those that reach the caller, if it sent them. kv_ms, upstream_ms: time spent waiting for each. The platform's
-    clock advances only while waiting, so computation does not show in them.
+    headers: those that reach the caller, if it sent them. content: the body, or what holds it. kv_ms, upstream_ms: time
+    spent waiting for each. The platform's clock advances only while waiting, so computation does not show in them.
     Source: https://developers.cloudflare.com/workers/runtime-apis/performance/
     """
 
     status: int
     headers: Mapping[str, str]
-    body: bytes
+    content: bytes | HeldBody
     kv_ms: int
     upstream_ms: int
+
+    @property
+    def body(self) -> bytes:
+        """The bytes of the body."""
+        return self.content if isinstance(self.content, bytes) else self.content.read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +73,13 @@ class ToolProxy:
     """Calls the tools that a tenant has in KV.
 
     It holds a KV handle, an HTTP client, cryptography and a clock: nothing through which it could reach a database, an
-    index, an object store or a Durable Object. Make one per isolate: it keeps opened credentials for up to a minute.
+    index, an object store or a Durable Object. Make one per isolate: it keeps opened credentials for up to a minute, and
+    what KV answered for some seconds. entries: what is kept of KV.
     """
 
     def __init__(self, kv: Kv, fetch: Fetch, crypto: Crypto, clock: Clock, settings: GatewaySettings) -> None:
         self._kv = kv
+        self.entries = Entries(kv, clock, settings.kept_ms)
         self._fetch = fetch
         self._clock = clock
         self._credentials = OpenedCredentials(crypto, clock, settings)
@@ -93,13 +97,14 @@ class ToolProxy:
         headers: Mapping[str, str] | None = None,
         passed: Collection[str] = PASSED_HEADERS,
         audience: Audience = "keys",
+        read: ToolEntries | None = None,
     ) -> ToolAnswer:
         """Call the tool once and return its upstream's answer, even if that is an error.
 
-        Reads KV twice, concurrently. Nothing is retried here: whether a second call is safe is for the caller to
-        decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it. headers: of a
-        protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
-        audience: who calls.
+        Reads two keys of KV in one call, or none (`Entries`). Nothing is retried here: whether a second call is safe is
+        for the caller to decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it.
+        headers: of a protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
+        audience: who calls. read: what this request has read of a tool before.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -109,16 +114,17 @@ class ToolProxy:
         """
         place = credential_name(check_tenant(tenant_id), check_tool_name(tool_name))
         started_ms = self._clock()
-        text, sealed = await _both(self._kv.get(tool_name_in_kv(tenant_id, tool_name)), self._kv.get(place))
+        entries = await self.entries.tool(tenant_id, tool_name, read)
         read_ms = self._clock()
-        tool = self._prepared(tool_name, text)
+        tool = self._prepared(tool_name, entries.config)
         _check_audience(tool_name, tool.config, audience)
         tool.check_arguments(arguments)
         credential = None
         if tool.config.auth.kind != "none":
-            if sealed is None:
+            if entries.sealed is None:
                 raise Misconfigured("the tool has no upstream credential", code="credential_missing", tool=tool_name)
-            credential = await self._credentials.open(place, sealed)
+            credential = await self._credentials.open(place, entries.sealed)
+        self.entries.keep_tool(entries)
         request = build_request(tool.config, arguments, credential, idempotency_key=idempotency_key)
         if headers:
             request = replace(request, headers={**request.headers, **headers})
@@ -128,7 +134,9 @@ class ToolProxy:
         response = await self._send(tool_name, tool.config, request)
         received = response.headers
         kept = {name: value for name in passed if (value := received.get(name)) is not None}
-        return ToolAnswer(response.status, kept, response.body, read_ms - started_ms, max(0, self._clock() - sent_ms))
+        return ToolAnswer(
+            response.status, kept, response.content, read_ms - started_ms, max(0, self._clock() - sent_ms)
+        )
 
     async def describe(self, tenant_id: str, tool_name: str) -> ToolDescription:
         """Return what a caller needs to know about the tool. Costs one KV read.
@@ -214,20 +222,3 @@ def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
     config = parse_tool_config(text)
     check_target(config.url.scheme, config.url.authority, allow_loopback=allow_loopback)
     return PreparedTool(config, compile_check(config.parameters))
-
-
-async def _both(first: Coroutine[Any, Any, Result], second: Coroutine[Any, Any, Result]) -> tuple[Result, Result]:
-    """Return both results. Like `asyncio.gather`, without its extra event loop turns.
-
-    A task that starts eagerly has issued its read before this starts the second one.
-    """
-    if sys.version_info >= (3, 12):
-        task = asyncio.Task(first, loop=asyncio.get_running_loop(), eager_start=True)
-    else:
-        task = asyncio.create_task(first)
-    try:
-        later = await second
-    finally:
-        # Also after a failure: an unfinished task would outlive the request.
-        earlier = await task
-    return earlier, later

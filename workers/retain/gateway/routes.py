@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from retain.errors import Forbidden, InvalidInput
+from retain.gateway.entries import ToolEntries
 from retain.gateway.keys import Grant, authenticate, presented_key
 from retain.gateway.proxy import ToolProxy
 from retain.gateway.settings import GatewaySettings
 from retain.http import Request, Response
+from retain.identifiers import is_tool_name
 from retain.limits.rates import Rates
 from retain.ports import Clock, Crypto, Fetch, Kv
 from retain.routing.requests import TextBody, TypedRequest
@@ -24,7 +26,8 @@ MCP_PATH = "/mcp"
 class Caller:
     """Who calls the gateway, and what answers them.
 
-    grant: what the API key allows. started_ms: when the request arrived. key_ms: how long reading the key took.
+    grant: what the API key allows. started_ms: when the request arrived. key_ms: how long reading the key took. read: the
+    entries of the tool that is called, if they were read with the key.
     """
 
     kv: Kv
@@ -33,6 +36,7 @@ class Caller:
     grant: Grant
     started_ms: int
     key_ms: int
+    read: ToolEntries | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +65,16 @@ async def call_tool(caller: Caller, request: TypedRequest[dict[str, object], Non
     if not caller.grant.allows(tool_name):
         raise Forbidden("the API key does not allow this tool", code="tool_not_allowed", tool=tool_name)
     key = request.http.headers.get("idempotency-key")
-    answer = await caller.tools.call(caller.grant.tenant_id, tool_name, request.body, idempotency_key=key)
+    answer = await caller.tools.call(
+        caller.grant.tenant_id, tool_name, request.body, idempotency_key=key, read=caller.read
+    )
     kv_ms = caller.key_ms + answer.kv_ms
     overhead_ms = max(0, caller.clock() - caller.started_ms - kv_ms - answer.upstream_ms)
     timing = f"kv;dur={kv_ms}, upstream;dur={answer.upstream_ms}, overhead;dur={overhead_ms}"
-    return Response(answer.status, answer.body, {**answer.headers, "server-timing": timing})
+    headers = {**answer.headers, "server-timing": timing}
+    if isinstance(answer.content, bytes):
+        return Response(answer.status, answer.content, headers)
+    return Response(answer.status, "", headers, held=answer.content)
 
 
 async def serve_mcp(caller: Caller, request: TypedRequest[str, None]) -> Response:
@@ -161,7 +170,9 @@ class Gateway:
         return ROUTER.match(method, path, self._admit)
 
     async def handle(self, request: Request) -> Response:
-        """Answer one request. At most three KV reads: the API key, then the tool and its credential concurrently.
+        """Answer one request. At most three KV reads: the API key, then the tool and its credential at once.
+
+        All three are one call for a key that was valid before, and none while the isolate keeps them.
 
         Raises: what `ToolProxy.call` raises; Unauthenticated (code `missing_api_key`, `invalid_api_key`); Forbidden
             (code `tool_not_allowed`); RateLimited; NotFound (code `no_such_route`); MethodNotAllowed; InvalidInput (code
@@ -171,8 +182,15 @@ class Gateway:
 
     async def _admit(self, request: Request) -> Caller:
         started_ms = self._clock()
-        grant = await authenticate(self._kv, presented_key(request.headers), started_ms)
+        entries, key = self.tools.entries, presented_key(request.headers)
+        grant, read = await authenticate(entries, key, started_ms, _tool_called(request.path))
         read_ms = self._clock()
         await self._rates.check_caller(f"key:{grant.key_id}")
         await self._rates.check_tenant(grant.tenant_id)
-        return Caller(self._kv, self.tools, self._clock, grant, started_ms, read_ms - started_ms)
+        return Caller(self._kv, self.tools, self._clock, grant, started_ms, read_ms - started_ms, read)
+
+
+def _tool_called(path: str) -> str | None:
+    """Return the name of the tool that a path calls, None for one that calls none."""
+    name = path.removeprefix(PREFIX)
+    return name if name != path and is_tool_name(name) else None

@@ -14,9 +14,11 @@ class GatewaySettings:
         sealed with the new one. Both are secrets, never shown.
     allow_loopback: allow tools on this machine, over plain http. For development only.
     resolver_url: of the resolver that is asked for the addresses of upstreams; "" for none.
+    kept_ms: for how long an isolate uses what KV answered without asking again; 0 for not at all.
     """
 
     credentials_key: str = field(default="", repr=False)
     previous_credentials_key: str = field(default="", repr=False)
     allow_loopback: bool = False
     resolver_url: str = ""
+    kept_ms: int = 0

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 from pathlib import Path
 
 from retain.host.connection import open_connection, query
 from retain.host.pages import page_of, prefix_range
-from retain.limits.storage import check_kv_key, check_kv_write, check_page
+from retain.limits.storage import check_kv_key, check_kv_keys, check_kv_write, check_page
 from retain.ports import Clock, KeyPage
 
 _SCHEMA = """
@@ -41,6 +42,10 @@ class SqliteKv:
         sql = "SELECT value FROM kv WHERE key = ? AND (expires_at_ms IS NULL OR expires_at_ms > ?)"
         rows = query(self._connection, sql, check_kv_key(key).encode(), self._clock())
         return str(rows[0][0]) if rows else None
+
+    async def get_many(self, keys: Sequence[str]) -> list[str | None]:
+        """Return the values of keys. See the port."""
+        return [await self.get(key) for key in check_kv_keys(keys)]
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         """Write the value. See the port, and `retain.limits.storage.check_kv_write` for its errors."""

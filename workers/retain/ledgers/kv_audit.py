@@ -6,6 +6,7 @@ the deployment to decide: an instance's outbox, or a batch that is written when 
 
 from __future__ import annotations
 
+import builtins
 import hashlib
 import logging
 from collections.abc import Callable, Iterator, Sequence
@@ -91,6 +92,10 @@ class AuditedKv:
     async def get(self, key: str) -> str | None:
         """See the port."""
         return await self._kv.get(key)
+
+    async def get_many(self, keys: Sequence[str]) -> builtins.list[str | None]:
+        """See the port."""
+        return await self._kv.get_many(keys)
 
     async def put(self, key: str, value: str, *, ttl_s: int | None = None) -> None:
         """See the port."""

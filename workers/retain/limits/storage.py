@@ -48,6 +48,8 @@ MAX_INTEGER = 2**53
 
 Source: https://developers.cloudflare.com/d1/worker-api/#type-conversion
 """
+_KV_KEYS = 100
+"""Most keys of one bulk read."""
 MAX_KV_KEY_BYTES = 512
 """Source: https://developers.cloudflare.com/kv/platform/limits/"""
 MAX_KV_VALUE_BYTES = 25 * 1024 * 1024
@@ -155,6 +157,17 @@ def check_kv_key(key: str) -> str:
     if key in {"", ".", ".."}:
         raise InvalidInput("a key cannot be empty, '.' or '..'", code="invalid_key")
     return _checked_key(key, MAX_KV_KEY_BYTES)
+
+
+def check_kv_keys(keys: Sequence[str]) -> list[str]:
+    """Return the keys of one bulk read if all are valid.
+
+    Source: https://developers.cloudflare.com/kv/api/read-key-value-pairs/#multiple-keys
+    Raises: as `check_kv_key`; InvalidInput (code `invalid_limit`) for more than 100.
+    """
+    if len(keys) > _KV_KEYS:
+        raise InvalidInput(f"at most {_KV_KEYS} keys are read at once", code="invalid_limit", maximum=_KV_KEYS)
+    return [check_kv_key(key) for key in keys]
 
 
 def check_kv_write(key: str, value: str, ttl_s: int | None) -> None:
