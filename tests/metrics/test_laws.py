@@ -13,7 +13,7 @@ from tools.metrics.source import SourceTree, working_tree
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MAX_MODULES = 14
-MAX_MODULES_OF = {"workers/retain": 17}
+MAX_MODULES_OF = {"workers/retain": 16}
 """Folders with a limit of their own. The library's top folder holds what every package imports, one noun per module."""
 MAX_SHARE = 0.2
 MAX_UNTYPED = 3

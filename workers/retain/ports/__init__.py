@@ -11,9 +11,9 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
-from retain.http_response import HeldBody as HeldBody  # noqa: PLC0414 -- part of the ports
-from retain.http_response import HttpResponse as HttpResponse  # noqa: PLC0414
 from retain.json_text import JsonObject
+from retain.ports.http_response import HeldBody as HeldBody
+from retain.ports.http_response import HttpResponse as HttpResponse
 
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, Any]
