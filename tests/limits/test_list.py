@@ -35,7 +35,7 @@ def _constants() -> Iterator[str]:
         for statement in ast.parse(path.read_text()).body:
             match statement:
                 case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
-                    dotted = ".".join([*place, name])
+                    dotted = ".".join([*(part for part in place if part != "__init__"), name])
                     if pattern.fullmatch(name) and isinstance(value_of(dotted), int | float):
                         yield dotted
 

@@ -38,7 +38,7 @@ async def test_an_evaluation_s_scratch_tenants_live_where_its_tenant_does(sharde
     for database, elsewhere in (
         (HOME, "DB_1"),
         ("DB_1", None),
-    ):  # it was erased when its case had ended; its place is known
+    ):  # it is erased when its case has ended, where it lived is known
         rows = (await sharded.shards[database].store.run(_PLACE, scratch)).rows
         assert [row["shard"] for row in rows] == [elsewhere], database
 
