@@ -52,7 +52,12 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
         (definitions.ProfileConfig, {"records": (20, 1, 100), "tokens": (500, 50, 10_000)}),
         (
             definitions.ConversationConfig,
-            {"messages": (40, 0, 200), "tokens": (4_000, 200, 200_000), "summary_tokens": (600, 0, 10_000)},
+            {
+                "messages": (40, 0, 200),
+                "tokens": (4_000, 200, 200_000),
+                "summary_tokens": (600, 0, 10_000),
+                "attachments": (4, 0, 20),
+            },
         ),
         (
             definitions.MemoryConfig,

@@ -227,7 +227,6 @@ def test_every_rule_of_retention_is_among_them_with_its_age() -> None:
         "webhook_deliveries": 30,
         "attachment_uses": 90,
         "attachments": 90,
-        "attachments_unused": 1,
     }
 
 

@@ -117,6 +117,7 @@ async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
             "run_id": RUN + "0",
             "tenant_id": "acme",
             "agent_type": "sdr",
+            "agent_version": None,
             "instance_id": "main",
             "parent_run_id": RUN + "9",
             "user_id": "ann",

@@ -25,7 +25,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "episodes": 10,
         "episodes_from": "instance",
         "user": "agent",
-        "conversation": {"messages": 40, "tokens": 4_000, "summary_tokens": 600},
+        "conversation": {"messages": 40, "tokens": 4_000, "summary_tokens": 600, "attachments": 4},
         "top_k": 5,
         "profile": None,
         "min_score": 0.3,

@@ -11,7 +11,14 @@ from tools.openapi import document
 IDEMPOTENT = frozenset(
     {
         *("cancel_run", "cancel_runs", "resume_run", "record_run_outcome", "cancel_evaluation", "create_token"),
-        *("create_memory", "seed_memories", "recall_memories", "ingest_conversation", "import_memories"),
+        *(
+            "create_attachment",
+            "create_memory",
+            "seed_memories",
+            "recall_memories",
+            "ingest_conversation",
+            "import_memories",
+        ),
         *("start_reindex", "verify_memories", "erase_memories", "reseal_items"),
         *("replay_error", "dismiss_error", "replay_delivery"),
     }

@@ -164,7 +164,14 @@ def test_a_list_reads_its_pages_as_they_are_needed(library: Any) -> None:
         return httpx.Response(200, json={"agents": [agent(name) for name in ids], "cursor": cursor})
 
     def agent(name: str) -> dict[str, Any]:
-        return {"agent_type": name, "description": "", "house": None, "delegates": []}
+        return {
+            "agent_type": name,
+            "description": "",
+            "house": None,
+            "delegates": [],
+            "source": "repository",
+            "version": None,
+        }
 
     server = Server(library, page("a", "b", cursor="next"), page("c", cursor=None))
 

@@ -59,6 +59,10 @@ def plant_the_rest(world: World) -> None:
     space = {"tenant_id": "acme", "namespace_key": "shop:acme:session-1"}
     world.plant("chat_messages", **space, position=1, message='{"role": "user", "content": "Hello “you”"}')
     world.plant("vector_documents", **space, document_id="d-1", document='["text", {}]', embedding="", indexed=0)
+    made = {"digest": "d" * 64, "created_by": "person:ada", "created_at_ms": 7}
+    world.plant(
+        "agent_versions", tenant_id="acme", agent_type="clerk", version=1, definition='{"type": "clerk"}', **made
+    )
     dataset = {"tenant_id": "acme", "name": "refunds", "version": "a" * 64}
     world.plant("eval_datasets", **dataset, definition="{}", cases=1, current=1, updated_at_ms=7)
     world.plant("eval_cases", **dataset, position=0, content='{"id": "one"}')

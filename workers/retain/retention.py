@@ -15,7 +15,7 @@ from retain.ports import Sql
 DAY_MS = 24 * 3600 * 1000
 TEXT_KEPT_MS = 90 * DAY_MS
 """How long the text of a turn is kept, wherever it is: 90 days."""
-STATEMENTS = 44
+STATEMENTS = 48
 """Most statements of one pruning: the free plan allows a Worker 50 queries per invocation, the paid one 1,000.
 
 Source: https://developers.cloudflare.com/d1/platform/limits/

@@ -428,7 +428,18 @@ def test_no_operation_accepts_a_scope_a_tenant_or_the_index_filter() -> None:
             parameters = set(inspect.signature(method).parameters)
             assert not parameters & {"scope", "tenant", "tenant_id", "agent_type", "namespace", "house"}, name
     assert set(inspect.signature(RecallQuery).parameters) == {
-        *("text", "top_k", "as_of_ms", "valid_at_ms", "filter", "below", "min_score", "context", "today_ms")
+        *(
+            "text",
+            "top_k",
+            "as_of_ms",
+            "valid_at_ms",
+            "filter",
+            "below",
+            "min_score",
+            "context",
+            "today_ms",
+            "runners_up",
+        )
     }
 
 

@@ -10,8 +10,13 @@ DELETE FROM attachment_uses WHERE (run_id, attachment_id) IN
 """
 _OLD = """
 DELETE FROM attachments WHERE attachment_id IN
-  (SELECT attachment_id FROM attachments WHERE {condition} used_at_ms < ? ORDER BY used_at_ms LIMIT ?) RETURNING tenant_id
+  (SELECT attachment_id FROM attachments WHERE used_at_ms < ?1 ORDER BY used_at_ms LIMIT ?2)
+OR attachment_id IN (
+  SELECT attachment_id FROM attachments
+  WHERE last_run_id IS NULL AND used_at_ms < ?1 + {longer_ms} ORDER BY used_at_ms LIMIT ?2
+) RETURNING tenant_id
 """
+"""What runs have named is kept for `longer_ms` more than what none has."""
 
 
 def attachment_rules(runs_kept_ms: int) -> tuple[RetentionRule, ...]:
@@ -22,6 +27,5 @@ def attachment_rules(runs_kept_ms: int) -> tuple[RetentionRule, ...]:
     kept_ms = min(TEXT_KEPT_MS, runs_kept_ms)
     return (
         RetentionRule("attachment_uses", kept_ms, (_USES,), 5000),
-        RetentionRule("attachments", kept_ms, (_OLD.format(condition=""),), 1000),
-        RetentionRule("attachments_unused", DAY_MS, (_OLD.format(condition="last_run_id IS NULL AND"),), 1000),
+        RetentionRule("attachments", kept_ms, (_OLD.format(longer_ms=kept_ms - DAY_MS),), 1000),
     )
