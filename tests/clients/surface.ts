@@ -69,6 +69,23 @@ assert.deepEqual(conversations.map((one) => [one.instance_id, one.title]), [["de
 const messages = await retain.conversations.messages("clerk", "desk", { order: "asc", limit: 1 }).all();
 assert.equal(messages[0]?.content, "refund AB-1");
 assert.ok((await retain.agents.list({ limit: 2 }).all()).some((agent) => agent.agent_type === "sdr"));
+assert.deepEqual((await retain.agents.get("sdr")).definition, null);
+
+const guide = { description: "Answers guests.", instructions: "Be brief.", model: { script: "sdr" } };
+const checked = await retain.agents.check("guide", { ...guide, delegates: ["nobody"] });
+assert.deepEqual([checked.valid, checked.problems.map((one) => one.pointer)], [false, ["/delegates/0"]]);
+assert.equal((await retain.agents.define("guide", guide, { ifMatch: 0 })).version, 1);
+await assert.rejects(retain.agents.define("guide", { ...guide, instructions: "Be long." }, { ifMatch: 0 }), { code: "agent_changed" });
+const changed = await retain.agents.define("guide", { ...guide, instructions: "Be kind." }, { ifMatch: 1 });
+assert.deepEqual([changed.version, changed.added], [2, true]);
+assert.equal((await retain.agents.get("guide")).version, 2);
+await assert.rejects(retain.agents.rollBack("guide", 1, { ifMatch: 1 }), { code: "agent_changed" });
+assert.equal((await retain.agents.rollBack("guide", 1)).restored_from, 1);
+assert.equal((await retain.agents.version("guide", 3)).definition?.instructions, "Be brief.");
+await assert.rejects(retain.agents.delete("guide", { ifMatch: 2 }), { code: "agent_changed" });
+await retain.agents.delete("guide");
+const versions = await retain.agents.versions("guide", { limit: 2 }).all();
+assert.deepEqual(versions.map((one) => [one.version, one.deleted]), [[4, true], [3, false], [2, false], [1, false]]);
 
 const { id } = await retain.memories.store({ content: "Ann drinks tea.", user_id: "ann", metadata: { source: "crm" } });
 await retain.memories.store({ content: "Ann lives in Porto.", user_id: "ann" });

@@ -116,6 +116,44 @@ def test_conversations_are_listed_read_renamed_and_deleted(
         assert "sdr" in [agent.agent_type for agent in retain.agents.list(limit=1)]
 
 
+def test_agents_are_checked_defined_run_rolled_back_and_deleted(
+    api: httpx.Client, library: Any, application: Application
+) -> None:
+    guide = {
+        "description": "Answers guests.",
+        "instructions": "Be brief.",
+        "model": {"script": "sdr"},
+    }
+    kind = {**guide, "instructions": "Be kind."}
+    with library.Retain(application.url, application.key, application.tenant) as retain:
+        assert retain.agents.get("sdr").definition is None
+        checked = retain.agents.check("guide", {**guide, "delegates": ["nobody"]})
+        assert (checked.valid, [problem.pointer for problem in checked.problems]) == (False, ["/delegates/0"])
+        assert retain.agents.check("guide", guide).valid
+        assert retain.agents.define("guide", guide, if_match=0).version == 1
+        assert retain.runs.start("guide", "hello").status == "completed"
+        changed = retain.agents.define("guide", kind, if_match=1)
+        assert (changed.version, changed.added) == (2, True)
+        for change in (
+            lambda: retain.agents.define("guide", guide, if_match=1),
+            lambda: retain.agents.roll_back("guide", 1, if_match=7),
+            lambda: retain.agents.delete("guide", if_match=7),
+        ):
+            with pytest.raises(library.RetainError) as refused:
+                change()
+            assert refused.value.code == "agent_changed"
+        assert retain.agents.get("guide").definition["instructions"] == "Be kind."
+        assert retain.agents.roll_back("guide", 1).restored_from == 1
+        assert retain.agents.version("guide", 2).definition["instructions"] == "Be kind."
+        assert "guide" in [agent.agent_type for agent in retain.agents.list()]
+        retain.agents.delete("guide")
+        versions = list(retain.agents.versions("guide", limit=2))
+        assert [(one.version, one.deleted) for one in versions] == [(4, True), (3, False), (2, False), (1, False)]
+        with pytest.raises(library.RetainError) as gone:
+            retain.agents.get("guide")
+        assert gone.value.code == "agent_deleted"
+
+
 def test_memories_are_edited_filtered_and_deleted(api: httpx.Client, library: Any, application: Application) -> None:
     with library.Retain(application.url, application.key, application.tenant) as retain:
         stored = retain.memories.store(

@@ -28,11 +28,12 @@ def test_every_example_runs(
     for example in _EXAMPLES:
         exec(compile(example, "README.md", "exec"), names)
         printed.append(capsys.readouterr().out)
-    first, streamed, followed, attached, remembered, listed, users, refused, asynchronous, quotas = printed
+    first, streamed, followed, attached, defined, remembered, listed, users, refused, asynchronous, quotas = printed
     assert first.startswith("completed\n")
     assert streamed.endswith("completed\n")
     assert "run.completed" in followed
     assert attached == "completed b'Ann: 3 desks' ['notes.txt']\n"
+    assert defined == "False ['/delegates/0']\n2 3 3\n[(4, True), (3, False), (2, False), (1, False)]\n"
     assert remembered.startswith("['Ann drinks tea.'")
     assert "Ann drinks tea." in listed
     assert "completed" in listed

@@ -20,7 +20,7 @@ IDEMPOTENT = frozenset(
             "import_memories",
         ),
         *("start_reindex", "verify_memories", "erase_memories", "reseal_items"),
-        *("replay_error", "dismiss_error", "replay_delivery"),
+        *("replay_error", "dismiss_error", "replay_delivery", "check_agent"),
     }
 )
 """POSTs that change nothing a second time, or send what the receiver knows by its id. Others are not repeated."""

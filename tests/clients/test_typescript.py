@@ -61,6 +61,7 @@ def assert_as_documented(printed: str) -> None:
     lines = printed.splitlines()
     assert lines[:2] == ["completed", "completed true"]
     assert "run.completed" in lines
+    assert "\nfalse [ '/delegates/0' ]\n2 3 3\n4 true\n3 false\n2 false\n1 false\n" in printed
     assert "[ 'Ann drinks tea.'" in printed
     assert lines[-3:] == ["true true completed", "no_such_memory 404", "true"]
 

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 _REPEATABLE_POST = re.compile(
-    r"/(?:tokens|attachments|memories|recall|ingest|cancel|resume|outcome|erase|reindex|verify|import|reseal|dismiss|replay|seed-memory)$"
+    r"/(?:tokens|attachments|memories|recall|ingest|cancel|check|resume|outcome|erase|reindex|verify|import|reseal|dismiss|replay|seed-memory)$"
 )
 """What a POST to these paths does a second time, changes nothing that the first has done."""
 _UNAVAILABLE = frozenset({502, 503, 504})

@@ -56,20 +56,3 @@ export class Conversations {
     return { tenant: this.tenant, agent_type: agentType, instance_id: instanceId };
   }
 }
-
-/** The agents of the deployment. */
-export class Agents {
-  constructor(
-    private readonly api: Api,
-    private readonly tenant: string,
-  ) {}
-
-  /** Return the agents by their types. */
-  list(query: Query<"list_agents"> = {}): Pages<Schemas["ListedAgent"]> {
-    return new Pages(async (cursor) => {
-      const params = { path: { tenant: this.tenant }, query: { ...query, ...cursor } };
-      const page = answered(await this.api.GET("/v1/agents/{tenant}", { params }));
-      return [page.agents, page.cursor];
-    });
-  }
-}

@@ -2,8 +2,9 @@
 
 import createClient from "openapi-fetch";
 
+import { Agents } from "./agents.js";
 import { Attachments } from "./attachments.js";
-import { Agents, Conversations } from "./conversations.js";
+import { Conversations } from "./conversations.js";
 import { Memories } from "./memories.js";
 import { type Retries, USUAL } from "./retries.js";
 import { Runs } from "./runs.js";

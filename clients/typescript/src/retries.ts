@@ -12,7 +12,7 @@ export const USUAL: Retries = { attempts: 4, firstPauseS: 0.5, longestPauseS: 30
 
 /** What a POST to these paths does a second time, changes nothing that the first has done. */
 const REPEATABLE_POST =
-  /\/(?:tokens|attachments|memories|recall|ingest|cancel|resume|outcome|erase|reindex|verify|import|reseal|dismiss|replay|seed-memory)$/;
+  /\/(?:tokens|attachments|memories|recall|ingest|cancel|check|resume|outcome|erase|reindex|verify|import|reseal|dismiss|replay|seed-memory)$/;
 const UNAVAILABLE: ReadonlySet<number> = new Set([502, 503, 504]);
 
 /** Return whether a request may be sent twice although the first may have been carried out. */

@@ -7,8 +7,9 @@ from typing import Self
 import httpx
 
 from retain_client.api import AuthenticatedClient
+from retain_client.asynchronous.agents import AsyncAgents
 from retain_client.asynchronous.attachments import AsyncAttachments
-from retain_client.asynchronous.conversations import AsyncAgents, AsyncConversations
+from retain_client.asynchronous.conversations import AsyncConversations
 from retain_client.asynchronous.memories import AsyncMemories
 from retain_client.asynchronous.runs import AsyncRuns
 from retain_client.asynchronous.schedules import AsyncSchedules

@@ -6,13 +6,11 @@ from collections.abc import Sequence
 from typing import Literal
 
 from retain_client.api import AuthenticatedClient
-from retain_client.api.api.agents import get_instance, list_agents
+from retain_client.api.api.agents import get_instance
 from retain_client.api.api.conversations import delete_instance, list_instances, list_messages, rename_instance
-from retain_client.api.models.agents import Agents as AgentsPage
 from retain_client.api.models.conversation import Conversation
 from retain_client.api.models.conversations import Conversations as ConversationsPage
 from retain_client.api.models.instance import Instance
-from retain_client.api.models.listed_agent import ListedAgent
 from retain_client.api.models.message import Message
 from retain_client.api.models.messages import Messages as MessagesPage
 from retain_client.api.models.rename_body import RenameBody
@@ -98,23 +96,3 @@ class AsyncConversations:
     async def delete(self, agent_type: str, instance_id: str) -> None:
         """Delete a conversation with everything that its instance holds. Raises: RetainError."""
         await delete_instance.asyncio_detailed(self._tenant, agent_type, instance_id, client=self._api)
-
-
-class AsyncAgents:
-    """The agents of the deployment."""
-
-    def __init__(self, api: AuthenticatedClient, tenant: str) -> None:
-        self._api = api
-        self._tenant = tenant
-
-    def list(self, *, limit: int | None = None) -> AsyncPages[ListedAgent]:
-        """Return the agents by their types. limit: of one page."""
-
-        async def read(cursor: str | Unset) -> tuple[Sequence[ListedAgent], str | None]:
-            response = await list_agents.asyncio_detailed(
-                self._tenant, client=self._api, cursor=cursor, limit=or_unset(limit)
-            )
-            page = answered(response, AgentsPage)
-            return page.agents, page.cursor
-
-        return AsyncPages(read)
