@@ -81,6 +81,8 @@ class Attacker:
             "POST /v1/agents/{tenant}/attachments": self._file,
             "POST /v1/chat/completions": self._chat,
             "POST /v1/agents/{tenant}/{agent_type}/ag-ui": self._ag_ui,
+            "PUT /admin/tenants/{tenant}/agents/{agent_type}": self._definition,
+            "POST /admin/tenants/{tenant}/agents/{agent_type}/check": self._definition,
             "POST /api/v1/tools/{tool_name}": lambda: _json({"order_id": self._values.known("id")}),
         }
 
@@ -91,6 +93,8 @@ class Attacker:
         headers = {name: self._values.known("any") for name in route.headers if self._rng.random() < 0.15}
         if "openai-organization" in headers:
             headers["openai-organization"] = self._rng.choice((ATTACKER, VICTIM))
+        if "if-match" in headers and self._rng.random() < 0.9:
+            headers["if-match"] = f'"{self._rng.randrange(5)}"'
         path = self._path(route) + self._query(route)
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"
@@ -238,6 +242,13 @@ class Attacker:
         ]
         session = {"sessionId": self._values.known("any")} if self._rng.random() < 0.3 else {}
         return _json({"messages": messages, **session})
+
+    def _definition(self) -> bytes:
+        """Return the definition of an agent of the attacker's own."""
+        content = self._values.definition()
+        if self._rng.random() < 0.05:
+            content[self._rng.choice(("tenant", "tenant_id", "model", "digest"))] = VICTIM
+        return _json(content)
 
     def _file(self) -> bytes:
         """Return a file: one that is recognised without a type, as the victim may have it, or a hostile text."""

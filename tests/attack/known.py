@@ -9,14 +9,15 @@ from random import Random
 from typing import Any
 
 from retain.json_text import read_json
-from tests.attack.tenants import AGENTS, DATASETS, INSTANCES, KINDS, SUBJECT, TOOL, USERS
+from tests.attack.tenants import AGENTS, DATASETS, INSTANCES, KINDS, OWN_AGENT, SECRET_AGENT, SUBJECT, TOOL, USERS
 
 ULID = re.compile(r"\b[0-7][0-9A-HJKMNP-TV-Z]{25}\b")
 _DIGEST = re.compile(r"\b[0-9a-f]{32}\b")
 _MOST = 60
 """How many values of one name are kept."""
 _NAMES: dict[str, tuple[str, ...]] = {
-    "agent_type": AGENTS,
+    "agent_type": (*AGENTS, OWN_AGENT, SECRET_AGENT),
+    "version": ("1", "2", "3"),
     "instance_id": (*INSTANCES, *USERS),
     "user": USERS,
     "user_id": USERS,

@@ -127,6 +127,7 @@ PLANTS: Mapping[str, Plant] = {
     "messages of every tenant": without_tenant("conversation_messages"),
     "datasets of every tenant": without_tenant("eval_datasets"),
     "messages to webhooks of every tenant": without_tenant("webhook_deliveries"),
+    "agents of every tenant": without_tenant("agent_versions"),
     "decisions of every tenant": without_tenant("decision_log"),
     "mutations of every tenant": without_tenant("mutation_log"),
     "records of every tenant": without_tenant("memory_records"),

@@ -17,6 +17,10 @@ OWNER = "owner@example.com"
 MEMBERS = {ATTACKER: "mallory@example.com", VICTIM: "victor@example.com"}
 """The owner of each tenant, of that one alone. Mallory is the attacker."""
 AGENTS = ("sdr", "refund_decision", "support", "order_triage")
+OWN_AGENT = "concierge"
+"""An agent that both tenants define."""
+SECRET_AGENT = "porter"
+"""An agent that the victim alone defines. The attacker knows its name."""
 USERS = ("ann", "bob")
 INSTANCES = ("desk", "phone")
 DATASETS = ("first", "second")
@@ -77,6 +81,7 @@ class Furnished:
         }  # it answers: no message is sent again while rows are compared
         await self._do("POST", f"/admin/tenants/{self._tenant}/webhooks", hears)
         await self._memories()
+        await self._definitions()
         await self._runs()
         await self._items()
         await self._evaluations()
@@ -118,6 +123,14 @@ class Furnished:
             sent_by = {"input": text, "instance_id": user, "user": {"id": user}}
             await self._do("POST", f"{base}/support/run", sent_by)
 
+    async def _definitions(self) -> None:
+        for agent in (OWN_AGENT, SECRET_AGENT) if self._tenant == VICTIM else (OWN_AGENT,):
+            for _ in range(2):
+                texts = {"description": f"Guides {self._word()}.", "instructions": f"Say {self._word()}."}
+                await self._do("PUT", f"/admin/tenants/{self._tenant}/agents/{agent}", texts)
+            sent = {"input": order(say=self._word()), "instance_id": INSTANCES[0]}
+            await self._do("POST", f"/v1/agents/{self._tenant}/{agent}/run", sent)
+
     async def _items(self) -> None:
         base = f"/admin/tenants/{self._tenant}/items"
         for kind in KINDS:
@@ -158,6 +171,7 @@ class Furnished:
             *(f"{admin}/evals/{name}?limit=1" for name in ("runs", "datasets")),
             *(f"/admin/agents/{self._tenant}/{name}?limit=1" for name in ("runs", "decisions")),
             *(f"/admin/agents/{self._tenant}/{name}?limit=50" for name in ("runs", "decisions")),
+            *(f"{admin}/{name}?limit=1" for name in ("agents", f"agents/{OWN_AGENT}/versions")),
             f"{admin}/memories?limit=50",
             f"{admin}/export",
             f"{admin}/backups",

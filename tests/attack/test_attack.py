@@ -52,6 +52,7 @@ async def test_the_victim_has_a_canary_in_every_store_and_the_attacker_knows_non
         }
         assert {"d1/memory_records", "d1/run_events", "d1/eval_results", "d1/users", "d1/memory_items"} <= having
         assert {"d1/conversation_messages", "kv/kv", "r2/objects", "vectors/vectors", "do/run_log"} <= having
+        assert {"d1/agent_versions", "do/agent_versions"} <= having
         for known in (attacked.mine, attacked.theirs):
             assert attacked.canary not in repr(known)
         assert attacked.theirs.hidden

@@ -11,7 +11,17 @@ from urllib.parse import quote
 
 from retain.identifiers import new_id
 from tests.attack.known import Known
-from tests.attack.tenants import AGENTS, ATTACKER, DATASETS, SUBJECT, TOOL, VICTIM, order
+from tests.attack.tenants import (
+    AGENTS,
+    ATTACKER,
+    DATASETS,
+    OWN_AGENT,
+    SECRET_AGENT,
+    SUBJECT,
+    TOOL,
+    VICTIM,
+    order,
+)
 
 Schema = Mapping[str, Any]
 NOW_MS = 1_700_000_000_000
@@ -151,6 +161,7 @@ class Values:
             "id": lambda: self.known("id"),
             "target": self.target,
             "cases": self.cases,
+            "version": lambda: rng.randint(1, 4),
             "thresholds": dict,
             "session_id": lambda: "s-1",
         }
@@ -264,6 +275,21 @@ class Values:
         if self.rng.random() < 0.5:
             return {"agent": "sdr"}
         return {"recall": {"agent_type": "sdr", "filter": {"tenant_id": VICTIM}}}
+
+    def definition(self) -> dict[str, object]:
+        """Return the definition of an agent: a valid one, mostly with something in it that is named as the victim's."""
+        rng = self.rng
+        texts = ("Say -.", f"You work for {VICTIM}.", self.hostile() or "-", f"Name {self.known('id')}.")
+        made: dict[str, object] = {"description": rng.choice(texts), "instructions": rng.choice(texts)}
+        named = (
+            ("delegates", [rng.choice((OWN_AGENT, SECRET_AGENT, *AGENTS))]),
+            ("tools", [rng.choice((TOOL, f"{VICTIM}:{TOOL}"))]),
+            ("house", rng.choice(("orders", VICTIM))),
+            ("memory_config", {"top_k": 20}),
+            ("functions", [rng.choice(("days_between", f"{VICTIM}.days_between"))]),
+            ("type", rng.choice((OWN_AGENT, SECRET_AGENT))),
+        )
+        return made | dict(rng.sample(named, rng.choice((0, 0, 1, 1, 2))))
 
     def cases(self) -> list[dict[str, object]]:
         """Return cases of a dataset."""
