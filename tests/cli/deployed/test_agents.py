@@ -60,11 +60,11 @@ def test_what_is_wrong_in_a_file_is_printed_and_nothing_is_put(server: Server, r
 
 
 @pytest.mark.parametrize("text", ["- a", "a: [", "a: 2024-01-01", "a: .nan"])
-def test_what_is_no_definition_is_not_sent(server: Server, run: Run, file: Path, text: str) -> None:
+def test_what_is_not_a_definition_is_not_sent(server: Server, run: Run, file: Path, text: str) -> None:
     file.write_text(text)
-    status, printed, said = run(agents.main, "put", str(file))
+    status, printed, errors = run(agents.main, "put", str(file))
     assert (status, printed, server.asked) == (2, "", [])
-    assert "support.yaml" in said
+    assert "support.yaml" in errors
     assert run(agents.main, "put", str(file.with_name("absent.yaml")))[0] == 2
 
 
