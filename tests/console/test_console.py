@@ -68,6 +68,7 @@ def test_a_delegate_s_steps_are_in_the_timeline_of_the_run_that_asked_it(page: P
     nested.get_by_text("Prompt", exact=True).click()
     expect(nested.get_by_text("Customer sara@example.com asks for a refund of order SO-4702.").last).to_be_visible()
     expect(nested.get_by_text("→ recall_memory")).to_be_visible()
+    expect(nested.get_by_text("Decline when abuse of refunds by the customer was confirmed.")).to_be_visible()
 
 
 def test_raw_events_are_one_key_away_and_a_moment_has_an_address(page: Page) -> None:

@@ -36,12 +36,15 @@ export function Prompt({ retain, run, events, step }: { retain: Retain; run: Sch
 }
 
 function Parts({ retain, run, events, step }: { retain: Retain; run: Schemas["InspectedRun"]; events: readonly Schemas["RunEvent"][]; step: Step }) {
-  const found = useLoaded(async () => [...(await before(retain, run)), ...turnsBefore(events, step)], [step.seq]);
+  const found = useLoaded(
+    async () => [...(await instructions(retain, run)), ...(await before(retain, run)), ...turnsBefore(events, step)],
+    [step.seq],
+  );
   return (
     <Show of={found}>
       {(parts) => (
         <>
-          <p class="quiet">After the agent’s instructions. Put together from what the run refers to, as it was then; long memories are shortened in the prompt itself.</p>
+          <p class="quiet">Put together from what the run refers to, as it was then; long memories are shortened in the prompt itself.</p>
           <ol class="messages">
             {parts.map((part, at) => (
               <li key={at} class={part.role}><b>{part.role}</b> <span class="quiet">{part.what}</span><pre>{part.content}</pre></li>
@@ -51,6 +54,15 @@ function Parts({ retain, run, events, step }: { retain: Retain; run: Schemas["In
       )}
     </Show>
   );
+}
+
+/** Return the agent's instructions: of the version with which the run began, or as the repository has them now. */
+async function instructions(retain: Retain, run: Schemas["InspectedRun"]): Promise<Part[]> {
+  const version = run.agent_version;
+  const shown = version === null ? retain.agents.get(run.agent_type) : retain.agents.version(run.agent_type, version);
+  const definition = (await shown.catch(() => undefined))?.definition;
+  const what = version === null ? "the agent’s instructions, as they are now" : `the agent’s instructions, version ${version}`;
+  return [{ role: "system", what, content: definition == null ? "(not to be seen here)" : text(definition.instructions) }];
 }
 
 /** Return what the model read before the run's first turn, with the texts that are still there. */
