@@ -87,7 +87,8 @@ class Default(WorkerEntrypoint):
 
 class _Fetching:
     """The method `fetch` of an entrypoint. All of them are equal: the SDK examines the signature of each new one, which
-    takes longer than the rest of its work, and remembers those that it has examined.
+    takes longer than the rest of its work, and remembers those that it has examined. A call takes it from its entrypoint,
+    which serves one request: neither then waits for the collector of cycles.
     """
 
     __slots__ = ("_entrypoint",)
@@ -96,6 +97,7 @@ class _Fetching:
         self._entrypoint = entrypoint
 
     def __call__(self, request: Any) -> Awaitable[Any]:
+        vars(self._entrypoint).pop("fetch", None)
         return Default.fetch(self._entrypoint, request)
 
     def __eq__(self, other: object) -> bool:

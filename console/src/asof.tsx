@@ -15,7 +15,7 @@ export function asOf({ query }: Place): number | undefined {
   return query.as_of_ms !== undefined && Number.isFinite(at) ? at : undefined;
 }
 
-/** A slider from the tenant's first memory to now: what is shown is what was known then. */
+/** A slider from just before the tenant's first memory to now: what is shown is what was known then. */
 export function AsOf({ retain, place }: { retain: Retain; place: Place }) {
   const at = asOf(place);
   const [moved, setMoved] = useState<number | undefined>(undefined);
@@ -24,7 +24,8 @@ export function AsOf({ retain, place }: { retain: Retain; place: Place }) {
     return (await retain.api.GET("/v1/tenants/{tenant}/memories", { params })).data!.memories[0]?.recorded_at_ms;
   }, []);
   const nowMs = Date.now();
-  const begun = (oldest !== undefined && "value" in oldest ? oldest.value : undefined) ?? nowMs - DAY_MS;
+  const first = oldest !== undefined && "value" in oldest ? oldest.value : undefined;
+  const begun = first === undefined ? nowMs - DAY_MS : first - 1;
   const startMs = Math.min(begun, at ?? begun);
   const width = Math.max(1, nowMs - startMs);
   const shown = moved ?? at ?? nowMs;

@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from tests.e2e.calls import recorded_run, run, runs
 
 pytestmark = pytest.mark.workerd
@@ -140,7 +141,7 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "input too large to take": Mistake("POST", RUN, 413, "input_too_large", json={"input": "x" * 300_000}),
     "input too large for the context": Mistake("POST", RUN, 413, "input_too_large", json={"input": "x" * 70_000}),
-    "body too large": Mistake("POST", RUN, 413, "body_too_large", content="x" * 1_048_577),
+    "body too large": Mistake("POST", RUN, 413, "body_too_large", content="x" * (MAX_BODY_BYTES + 1)),
     "idempotency key empty": Mistake(
         "POST", RUN, 400, "invalid_idempotency_key", json={"input": "x"}, headers={"idempotency-key": ""}
     ),
@@ -223,7 +224,7 @@ def test_no_mistake_leaves_a_run_behind(api: httpx.Client, tenant: Callable[[], 
 
 def test_a_body_that_names_no_length_is_measured_as_it_arrives(api: httpx.Client, known: str) -> None:
     def parts() -> Iterator[bytes]:
-        yield from itertools.repeat(b"x" * 65_536, 17)
+        yield from itertools.repeat(b"x" * 65_536, MAX_BODY_BYTES // 65_536 + 1)
 
     response = api.post(RUN.replace("{tenant}", known), content=parts())
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")

@@ -22,7 +22,7 @@ from typing import Final
 from retain.errors import Unavailable
 from retain.ports import Clock
 
-REQUEST_BYTES: Final = 4 * 1_048_576
+REQUEST_BYTES: Final = 3 * 1_048_576
 """What bodies and answers of requests may have together. Parsed and written again, they take several times as much."""
 ARRIVING_BYTES: Final = 10 * 1_048_576
 """What answers of upstreams that are passed on may have together: the largest that a tool may permit."""
