@@ -13,6 +13,7 @@ from benchmarks.shards import tried
 from tests.e2e.calls import recorded_run, run
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
+from tests.support.machines import soaking
 from tools.local_server import LocalServer, migrate
 
 pytestmark = pytest.mark.workerd
@@ -123,6 +124,9 @@ def test_a_tenant_that_moves_keeps_what_it_had_and_what_is_stored_meanwhile(
     assert (refused.status_code, refused.json()["code"]) == (409, "move_switched")
 
 
+@pytest.mark.soak
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not soaking(), reason="takes minutes: make soak")
 def test_the_trial_loses_no_write_and_no_reader_sees_less(sharded: LocalServer) -> None:
     """The trial of `python -m benchmarks.shards`, with few tenants, for seconds."""
     counts = asyncio.run(tried(sharded.base_url, 6, ("DB", "DB_1"), 6, writers=3, prefix="trial", complete=False))
