@@ -95,6 +95,12 @@ def write_local_config(
     text = json.dumps(config, indent=2) + "\n"
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
+    write_secrets()
+    return path
+
+
+def write_secrets() -> None:
+    """Make the development secrets that are not there yet."""
     secrets_file = ROOT / ".dev.vars"
     known = secrets_file.read_text() if secrets_file.exists() else ""
     for name, make in (("CREDENTIALS_KEY", _random_key), ("MEMORY_KEY", _random_key), ("TOKEN_KEY", new_signing_key)):
@@ -104,7 +110,6 @@ def write_local_config(
             _write_private(secrets_file, known)
     if secrets_file.exists():
         secrets_file.chmod(0o600)
-    return path
 
 
 def _random_key() -> str:

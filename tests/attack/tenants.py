@@ -17,7 +17,7 @@ OWNER = "owner@example.com"
 MEMBERS = {ATTACKER: "mallory@example.com", VICTIM: "victor@example.com"}
 """The owner of each tenant, of that one alone. Mallory is the attacker."""
 AGENTS = ("sdr", "refund_decision", "support", "order_triage")
-OWN_AGENT = "concierge"
+OWN_AGENT = "greeter"
 """An agent that both tenants define."""
 SECRET_AGENT = "porter"
 """An agent that the victim alone defines. The attacker knows its name."""

@@ -34,6 +34,7 @@ from tests.e2e.puppet import MODEL, Puppet
 from tests.e2e.waiting import eventually
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
+from tools.local_config import write_secrets
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
 pytestmark = pytest.mark.workerd
@@ -114,6 +115,7 @@ def attacked(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 def _tool(tenant: str, name: str, secret: str) -> list[KvEntry]:
     """Return what KV holds for a tool, with its credential."""
+    write_secrets()
     sealing_key = find_credentials_key(os.environ, remote=False, local_secrets=ROOT / ".dev.vars")
     parameters = {"type": "object", "properties": {"order_id": {"type": "string"}}}
     credential = asyncio.run(credential_entry(HostCrypto(), sealing_key, tenant, name, secret))

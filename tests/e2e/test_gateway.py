@@ -24,6 +24,7 @@ from retain.host.crypto import HostCrypto
 from tests.e2e.local_state import LocalState
 from tests.host.echo_server import EchoServer, echo_server
 from tests.support.mcp_client import MODES, Mode, connected
+from tools.local_config import write_secrets
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
 pytestmark = pytest.mark.workerd
@@ -71,6 +72,7 @@ def provisioned(state: LocalState, tmp_path_factory: pytest.TempPathFactory) -> 
         "expired": new_api_key("shop", ["*"], now_ms=now_ms - 2000, lifetime_ms=1000),
         "other tenant": new_api_key("other-shop", ["*"], now_ms=now_ms),
     }
+    write_secrets()
     sealing_key = find_credentials_key(os.environ, remote=False, local_secrets=ROOT / ".dev.vars")
     with echo_server() as upstream:
         show = {"method": "GET", "auth": {"kind": "none"}, "idempotent": True}
