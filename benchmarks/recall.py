@@ -115,7 +115,7 @@ async def load(
                 session = str(item["session"])
                 utterance = Utterance(session, positions[session], item["speaker"] or "?", uttered_ms)
                 positions[session] += 1
-            new = NewRecord(_within_limit(item["text"]), kind="event", utterance=utterance)
+            new = NewRecord(within_limit(item["text"]), kind="event", utterance=utterance)
             await memory.store(new, RecordSource("ingest", message=item["id"]))
         if cache is not None:
             for connection, name in ((database, ".sql"), (vectors, ".vectors")):
@@ -148,7 +148,7 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _within_limit(text: str) -> str:
+def within_limit(text: str) -> str:
     """Return as much of the text as one record may hold."""
     return text.encode()[:MAX_CONTENT_BYTES].decode("utf-8", "ignore")
 
@@ -198,7 +198,7 @@ def turns_before(conversation: Mapping[str, Any], question: Mapping[str, Any]) -
     before, items = question["before"], conversation["items"]
     if before is None or before >= len(items):
         return []
-    earlier, found, _ = _within_limit(items[before]["text"]).partition(question["text"])
+    earlier, found, _ = within_limit(items[before]["text"]).partition(question["text"])
     return [earlier[-_CONTEXT_CHARACTERS:]] if found and earlier.strip() else []
 
 

@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from benchmarks.harness.figures import Figures, Spread
@@ -38,6 +38,11 @@ class Report:
     comparisons: list[Comparison] = field(default_factory=list)
     began_at_s: float = field(default_factory=time.time)
     load: float = field(default_factory=lambda: os.getloadavg()[0])
+
+    def add(self, other: Report, prefix: str) -> None:
+        """Add what another report has. prefix: of the names, which tells them apart from others."""
+        self.figures += [replace(one, name=prefix + one.name) for one in other.figures]
+        self.comparisons += [replace(one, name=prefix + one.name) for one in other.comparisons]
 
     def value(self) -> dict[str, object]:
         """Return it as JSON has it."""
