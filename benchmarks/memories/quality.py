@@ -3,7 +3,7 @@
     python -m benchmarks.memories.quality DATA [--only NAME] [--conversations N] [--cache FOLDER]
 
 DATA is a folder of `benchmarks.recall`, whose full text alone, vectors, and Retain these are, in the same run. LangGraph's
-store and mem0 get each item as it is, with its place in the conversation; a question that may only search what was said
+store and mem0 get each item as it is, with its number; a question that may only search what was said
 before it has that as a filter. All embed with the same local table. mem0 stores without a language model (`infer=False`),
 and without its search by keywords, which is another package with a model to download.
 """
