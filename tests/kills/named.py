@@ -13,6 +13,7 @@ POINTS = frozenset(
         "call.tool",
         "call.webhook",
         "d1.agent_runs",
+        "d1.attachment_objects",
         "d1.attachment_uses",
         "d1.attachments",
         "d1.backup_jobs",
@@ -76,6 +77,7 @@ POINTS = frozenset(
         "kv.put",
         "r2.delete",
         "r2.put",
+        "r2.put_stream",
         "vectors.delete_by_ids",
         "vectors.upsert",
         "writer.store",
@@ -88,7 +90,6 @@ NOT_WALKED = {
     "acting": "who makes a change: always in the transaction of the change",
     "application_keys": "a key is shown once: whoever lost its text creates another one, and revokes the first",
     "chat_messages": "conversations as a contract, for programs that embed Retain: no deployment writes them",
-    "attachment_objects": "a trigger writes it, in the transaction that deletes the attachment",
     "mutation_log": "triggers write it, in the transaction of the change",
     **dict.fromkeys(
         ("mutation_subjects", "number_ranges", "schema_versions", "tenant_changes", "tenant_moves", "tenant_places"),

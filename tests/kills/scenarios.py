@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tests.kills import of_items, of_memory, of_runs, of_tenants
+from tests.kills import of_files, of_items, of_memory, of_runs, of_tenants
 from tests.kills.scenario import Scenario
 from tests.kills.staged import SCHEDULE
 
@@ -15,6 +15,7 @@ SCENARIOS: Mapping[str, Scenario] = {
     "background": Scenario(of_runs.in_background, of_runs.of_agents),
     "learning": Scenario(of_runs.learned, of_runs.of_agents),
     "webhook": Scenario(of_runs.replayed, of_runs.messages, of_runs.with_webhook),
+    "attachment": Scenario(of_files.attached, of_files.files),
     "planned": Scenario(of_runs.planned, of_runs.planned_runs),
     "approval": Scenario(of_runs.approved, of_runs.of_agents),
     "cancel": Scenario(of_runs.cancelled, of_runs.of_agents),

@@ -94,7 +94,7 @@ def of_schedule(inner):
 '''
 WRAPPED = {
     "databases.py": 'around_methods("d1", D1, "run", "batch")',
-    "stores.py": 'around_methods("kv", WorkersKv, "put", "delete")\naround_methods("r2", R2, "put", "delete")',
+    "stores.py": 'around_methods("kv", WorkersKv, "put", "delete")\naround_methods("r2", R2, "put", "put_stream", "delete")',
     "vectorize.py": 'around_methods("vectors", Vectorize, "upsert", "delete_by_ids")',
     "services.py": 'around_methods("instance", DurableInstances, "call")\naround_methods("writer", DurableWriters, "call")',
     "web.py": 'fetch = around("call", "fetch", fetch)\nfetch_stream = around_stream(fetch_stream)',

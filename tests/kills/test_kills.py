@@ -20,6 +20,7 @@ FAULTS = [
     ("stream", "d1.memory_events:after", 1),
     ("delegate", "instance.run:after", 2),
     ("fork", "instance.fork:after", 1),
+    ("attachment", "r2.put_stream:after", 1),
     ("approval", "kv.put:before", 1),
     ("gateway", "call.tool:after", 1),
     ("ingest", "d1.ingest_jobs:before", 1),

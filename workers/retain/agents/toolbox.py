@@ -19,7 +19,7 @@ from retain.agents.tools.built_in import (
     StoreMemory,
     Tool,
 )
-from retain.agents.tools.delegate import Delegate
+from retain.agents.tools.delegate import Delegate, reads_files
 from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.tools.learn_fact import LearnFact
@@ -65,7 +65,8 @@ class Toolbox:
             tools.append(ScheduleWakeup(instance, request, ports.clock, ports.time_zones))
         if definition.delegates:
             agents = await ports.agents.descriptions(self._identity.scope.tenant_id, definition.delegates)
-            tools.append(Delegate(self._delegation, agents, request))
+            files = ports.attachments is not None and reads_files(definition, request)
+            tools.append(Delegate(self._delegation, agents, request, files=files))
         if definition.functions or definition.tools or definition.mcp_servers:
             tools += await self._outward(definition, request)
         return {tool.spec.name: tool for tool in tools}

@@ -137,7 +137,8 @@ class RunLoop:
             max(0, policy.max_delegations - state.delegations),
         )
         conversation, first_key = conversation_of(run.messages), state.call_key(turn, index)
-        context = CallContext(run.run_id, turn, index, budget, conversation, first_key)
+        files = [file for message in run.messages for file in message.attachments]
+        context = CallContext(run.run_id, turn, index, budget, conversation, first_key, files)
         try:
             with retries_observed(self._on_retry(run, turn, index)):
                 answered = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))

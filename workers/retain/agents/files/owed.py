@@ -43,8 +43,11 @@ class AttachToMessage(OwedStatement):
 
 
 def uses_of(identity: InstanceIdentity, run_id: str, request: RunRequest, at_ms: int) -> Iterator[UseAttachments]:
-    """Yield what D1 is owed when a run is queued or begins, nothing for a run without attachments."""
-    if request.file_ids:
+    """Yield what D1 is owed when a run is queued or begins, nothing for a run without attachments.
+
+    A delegate reads files of its caller's conversation, which they belong to and are deleted with.
+    """
+    if request.file_ids and request.parent is None:
         ids = json.dumps(request.file_ids)
         tenant_id = identity.scope.tenant_id
         yield UseAttachments(run_id, ids, tenant_id, identity.agent_type, identity.instance_id, at_ms)

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from retain.attachments.attachment import MAX_SENT_BYTES
 from retain.memory.conversations.thread import PastMessage
-from retain.models.attached import Attached, with_lines
+from retain.models.attached import Attached, FileKind, with_lines
 from retain.models.chat import ChatMessage, message_with
 
 Place = tuple[int, str]
@@ -17,11 +17,17 @@ Place = tuple[int, str]
 
 
 def sent_again(
-    messages: Sequence[PastMessage], attached: Sequence[Attached], most: int, room: int, bytes_per_token: float
+    messages: Sequence[PastMessage],
+    attached: Sequence[Attached],
+    accepts: Collection[FileKind],
+    most: int,
+    room: int,
+    bytes_per_token: float,
 ) -> Collection[Place]:
     """Return the files of earlier messages whose content is sent again: the newest that fit, each once.
 
-    attached: the files of the input, which are sent in any case. most: how many. room: in tokens. bytes_per_token: of text.
+    attached: the files of the input, which are sent in any case. accepts: what the agent takes now, which may be less than
+    when the message was sent. most: how many. room: in tokens. bytes_per_token: of text.
     """
     known, left = {file.id for file in attached}, MAX_SENT_BYTES - sum(file.bytes for file in attached)
     chosen: list[Place] = []
@@ -30,7 +36,9 @@ def sent_again(
             tokens = file.tokens(bytes_per_token)
             if len(chosen) == most:
                 return chosen
-            if file.id and file.id not in known and file.bytes <= left and tokens <= room:
+            if not file.id or file.id in known or file.kind not in accepts:
+                continue
+            if file.bytes <= left and tokens <= room:
                 chosen.append((position, file.id))
                 known.add(file.id)
                 left, room = left - file.bytes, room - tokens
@@ -38,10 +46,15 @@ def sent_again(
 
 
 def past_messages(
-    messages: Sequence[PastMessage], attached: Sequence[Attached], most: int, room: int, bytes_per_token: float
+    messages: Sequence[PastMessage],
+    attached: Sequence[Attached],
+    accepts: Collection[FileKind],
+    most: int,
+    room: int,
+    bytes_per_token: float,
 ) -> list[ChatMessage]:
     """Return earlier messages as the model reads them, the newest files with their content. The rest as `sent_again`."""
-    files = sent_again(messages, attached, most, room, bytes_per_token)
+    files = sent_again(messages, attached, accepts, most, room, bytes_per_token)
     return [
         _read_again(message, {one for at, one in files if at == position}) for position, message in enumerate(messages)
     ]

@@ -128,12 +128,16 @@ def assemble(
     The newest messages of the conversation get up to half of what is left of `limits.context_tokens`, minus what the model
     may write and what the description of its tools takes (`tools_tokens`); then come the files of these messages, the
     summary, the profile (within a bound of its own), working memory, records and episodes. attached: the input's files.
+    Those that the agent does not take are named: it is a delegate, or another version than the caller knew.
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
-    user, instructions = input_text(run_input), _instructions(definition, occasion, procedure)
+    accepts = definition.model.accepts
+    taken = [file for file in attached if file.kind in accepts]
+    user = with_lines(input_text(run_input), (file for file in attached if file.kind not in accepts))
+    instructions = _instructions(definition, occasion, procedure)
     room = definition.limits.context_tokens - definition.model.max_output_tokens
-    asked = message_with("user", user, attached)
+    asked = message_with("user", user, taken)
     room -= estimate.text(instructions) + estimate.message(asked) + tools_tokens
     if room < 0:
         raise LimitExceeded(
@@ -143,7 +147,7 @@ def assemble(
         )
     recent = _newest(remembered.thread.messages, room // 2, estimate)
     most = definition.memory_config.conversation.attachments
-    before_it = past_messages(recent, attached, most, room // 2, estimate.bytes_per_token)
+    before_it = past_messages(recent, taken, accepts, most, room // 2, estimate.bytes_per_token)
     room -= estimate.messages(before_it)
     summary = [summary_line(line) for line in reversed(remembered.thread.summary.lines)]
     notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in remembered.working.items()]
@@ -154,7 +158,7 @@ def assemble(
     room -= known.tokens
     noted = _fitting("working", notes, room, estimate)
     room -= noted.tokens
-    recalled, shortened = _recalled(definition, remembered.records, user, room, estimate)
+    recalled, shortened = _recalled(definition, remembered.records, input_text(run_input), room, estimate)
     past = _fitting("episodes", [line for _, line in turns], room - recalled.tokens, estimate)
     sections = (before, known, noted, recalled, past)
     volatile = "\n\n".join(filter(None, [known.text(), noted.text(), recalled.text(), past.text(newest_last=True)]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from traceback import format_exception
 from typing import Protocol
@@ -21,6 +21,7 @@ from retain.memory.recalled import store_unrecalled
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import WorkingMemory
+from retain.models.attached import Attached
 from retain.models.chat import ToolSpec
 from retain.models.unicode import valid_text
 
@@ -37,7 +38,7 @@ class CallContext:
     """Which step of which run makes the call, and what the run may still spend.
 
     key: equal for every attempt of the same call; first_key: that of an attempt which another run made.
-    conversation: the end of what the run's model read of its conversation.
+    conversation: the end of what the run's model read of its conversation. files: those whose content it reads.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class CallContext:
     budget: Budget = field(default_factory=Budget)
     conversation: str = ""
     first_key: str | None = None
+    files: Sequence[Attached] = ()
 
     @property
     def key(self) -> str:

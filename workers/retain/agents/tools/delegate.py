@@ -3,35 +3,48 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from retain.agents.calls.report import RunResult
 from retain.agents.calls.run_request import Budget, RunReference, RunRequest
+from retain.agents.definitions import AgentDefinition
 from retain.agents.tools.built_in import CallContext, CallSuspended, ToolResult, refuse_unknown, text_argument
 from retain.agents.tools.delegation import DELEGATE, Delegation
-from retain.errors import Forbidden, LimitExceeded
-from retain.json_text import JsonObject
+from retain.errors import Forbidden, InvalidInput, LimitExceeded
+from retain.json_text import Json, JsonObject
+from retain.models.attached import Attached
 from retain.models.chat import ToolSpec
 from retain.roles.principals import agent_of_type
 
 MAX_DEPTH = 3
 """How many runs may be above a run."""
+_FILES = {
+    "type": "array",
+    "items": {"type": "string"},
+    "description": "Names of files that the user sent and that the other agent is to read; none unless named.",
+}
 
 
 class Delegate:
     """`delegate`: hand work to another agent and read its answer.
 
     A second call with the same key returns the first answer. What the other run and its delegates spend counts against
-    the budget of the calling run.
+    the budget of the calling run. The other run may read files that the calling one reads, where the call names them.
     """
 
     idempotent = True
 
-    def __init__(self, delegation: Delegation, agents: Mapping[str, str], caller: RunRequest) -> None:
-        """agents: those that may be called, with their descriptions. caller: the request of the run that calls."""
+    def __init__(
+        self, delegation: Delegation, agents: Mapping[str, str], caller: RunRequest, *, files: bool = False
+    ) -> None:
+        """agents: those that may be called, with their descriptions. caller: the request of the run that calls.
+
+        files: whether a call may name files.
+        """
         self._delegation = delegation
         self._agents = agents
         self._caller = caller
+        self._fields = {"agent", "input", *(["files"] if files else [])}
         listed = "; ".join(f"{name}: {description}" for name, description in agents.items())
         self.spec = ToolSpec(
             DELEGATE,
@@ -41,6 +54,7 @@ class Delegate:
                 "properties": {
                     "agent": {"type": "string", "enum": list(agents)},
                     "input": {"type": "string", "description": "Everything the other agent needs to know."},
+                    **({"files": _FILES} if files else {}),
                 },
                 "required": ["agent", "input"],
                 "additionalProperties": False,
@@ -53,7 +67,8 @@ class Delegate:
         Raises: CallSuspended while the other run waits for a person; InvalidInput; Forbidden; LimitExceeded; Unavailable.
         """
         agent = self._allowed(arguments, context.budget)
-        request = self._request(text_argument(arguments, "input"), context)
+        files = _named(arguments.get("files"), context.files)
+        request = self._request(text_argument(arguments, "input"), files, context)
         ended = await self._delegation.run(agent, request, context.run_id)
         if isinstance(ended, RunReference):
             raise CallSuspended(ended)
@@ -61,7 +76,7 @@ class Delegate:
 
     def _allowed(self, arguments: JsonObject, budget: Budget) -> str:
         """Return the agent to call. Raises: as `call`, when the run may not call it."""
-        refuse_unknown(arguments, {"agent", "input"})
+        refuse_unknown(arguments, self._fields)
         agent = text_argument(arguments, "agent")
         if agent not in self._agents:
             raise Forbidden(f"this agent may not delegate to {agent}", code="delegate_not_allowed")
@@ -71,7 +86,7 @@ class Delegate:
             raise LimitExceeded("the run has started as many runs as it may", code="delegation_limit")
         return agent
 
-    def _request(self, text: str, context: CallContext) -> RunRequest:
+    def _request(self, text: str, files: tuple[Attached, ...], context: CallContext) -> RunRequest:
         delegations, parent = context.budget.delegations, self._delegation.reference(context.run_id)
         return RunRequest(
             input=text,
@@ -81,7 +96,24 @@ class Delegate:
             budget=Budget(context.budget.tokens, None if delegations is None else delegations - 1),
             user=self._caller.user,
             by=agent_of_type(parent.agent_type),
+            attachments=files,
         )
+
+
+def reads_files(definition: AgentDefinition, request: RunRequest) -> bool:
+    """Return whether a run may have files to pass on: it brings some, or its agent was made to read images or PDFs."""
+    return bool(request.file_ids) or any(kind != "text" for kind in definition.model.accepts)
+
+
+def _named(names: Json, files: Sequence[Attached]) -> tuple[Attached, ...]:
+    """Return the files with these names. Raises: InvalidInput (code `invalid_arguments`) for a name that none has."""
+    if names is None:
+        return ()
+    known = {file.name for file in files}
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names) or not known.issuperset(names):
+        listed = ", ".join(sorted(known)) or "none"
+        raise InvalidInput(f"files must be a list of names; there are: {listed}", code="invalid_arguments")
+    return tuple({file.id: file for file in files if file.name in names}.values())
 
 
 def _answered(result: RunResult) -> ToolResult:
