@@ -190,7 +190,7 @@ async def fetch_stream(
     url: str,
     *,
     headers: Mapping[str, str],
-    body: str | None,
+    body: str | bytes | None,
     silence_ms: int,
     timeout_ms: int,
     limit_bytes: int = MAX_STREAM_BYTES,

@@ -67,7 +67,7 @@ class HostFetch:
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         silence_ms: int,
         timeout_ms: int,
         limit_bytes: int = MAX_STREAM_BYTES,

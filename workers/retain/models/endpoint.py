@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -19,6 +18,7 @@ from retain.errors import (
 )
 from retain.errors.codes import UnavailableCode
 from retain.json_text import read_json
+from retain.models.embedded import EmbeddedContents
 from retain.models.provider_message import message_of
 from retain.models.requests import check_model_request
 from retain.models.retry import Retries, retry_after_ms, with_retries
@@ -80,9 +80,10 @@ class Endpoint:
         """Return the headers with the key, and whatever else each request to this kind of server needs."""
         raise NotImplementedError
 
-    async def post(self, path: str, payload: WireObject) -> WireObject:
+    async def post(self, path: str, payload: WireObject, contents: EmbeddedContents | None = None) -> WireObject:
         """Post JSON and return the JSON object of the answer, retrying where that may help.
 
+        contents: those for which marks in the payload stand.
         Raises: Misconfigured (code `model_credentials` for 401 and 403; `model_endpoint` when address or key is
             not valid for HTTP; `model_requests_forbidden`); Unavailable (codes `model_rate_limited`,
             `model_unavailable`, `upstream_unreachable`, `upstream_timeout`) when attempts are used up; UpstreamFailed
@@ -98,7 +99,7 @@ class Endpoint:
                     "POST",
                     url,
                     headers=self._headers("application/json"),
-                    body=_body(payload),
+                    body=_body(payload, contents),
                     timeout_ms=self.timeout_ms,
                     limit_bytes=MAX_ANSWER_BYTES,
                 )
@@ -109,7 +110,9 @@ class Endpoint:
         return await with_retries(attempt, self.retries)
 
     @asynccontextmanager
-    async def open(self, path: str, payload: WireObject) -> AsyncIterator[StreamedResponse]:
+    async def open(
+        self, path: str, payload: WireObject, contents: EmbeddedContents | None = None
+    ) -> AsyncIterator[StreamedResponse]:
         """Post JSON and enter when a successful answer begins. One attempt: text that was passed on cannot be recalled.
 
         Raises: as `post`, without retries.
@@ -120,7 +123,7 @@ class Endpoint:
             "POST",
             self._url(path),
             headers=self._headers(EVENT_STREAM),
-            body=_body(payload),
+            body=_body(payload, contents),
             silence_ms=self.timeout_ms,
             timeout_ms=self.stream_timeout_ms,
         )
@@ -144,8 +147,8 @@ class Endpoint:
         return {"content-type": "application/json", "accept": accept, **self.credentials()}
 
 
-def _body(payload: WireObject) -> str:
-    return json.dumps(payload, separators=(",", ":"), allow_nan=False)
+def _body(payload: WireObject, contents: EmbeddedContents | None) -> str | bytes:
+    return (contents or EmbeddedContents()).body(payload)
 
 
 def _cannot_be_addressed() -> Misconfigured:

@@ -288,7 +288,7 @@ class FetchStream(Protocol):
         url: str,
         *,
         headers: Mapping[str, str],
-        body: str | None,
+        body: str | bytes | None,
         silence_ms: int,
         timeout_ms: int,
         limit_bytes: int = MAX_STREAM_BYTES,

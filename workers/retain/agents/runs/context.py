@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -23,7 +23,7 @@ from retain.memory.facts import KnownFact
 from retain.memory.procedures.procedural import Choice
 from retain.memory.recall.sources.meaning import Degradation
 from retain.memory.semantic import Hit
-from retain.models.attached import Attached, with_lines
+from retain.models.attached import Attached, FileKind, with_lines
 from retain.models.chat import ChatMessage, message_with
 
 _ESTIMATE = Estimate()
@@ -132,12 +132,9 @@ def assemble(
 
     Raises: LimitExceeded (code `input_too_large`) when instructions, procedure and input alone do not fit.
     """
-    accepts = definition.model.accepts
-    taken = [file for file in attached if file.kind in accepts]
-    user = with_lines(input_text(run_input), (file for file in attached if file.kind not in accepts))
-    instructions = _instructions(definition, occasion, procedure)
+    accepts, instructions = definition.model.accepts, _instructions(definition, occasion, procedure)
     room = definition.limits.context_tokens - definition.model.max_output_tokens
-    asked = message_with("user", user, taken)
+    asked = _asked(run_input, attached, accepts)
     room -= estimate.text(instructions) + estimate.message(asked) + tools_tokens
     if room < 0:
         raise LimitExceeded(
@@ -147,7 +144,7 @@ def assemble(
         )
     recent = _newest(remembered.thread.messages, room // 2, estimate)
     most = definition.memory_config.conversation.attachments
-    before_it = past_messages(recent, taken, accepts, most, room // 2, estimate.bytes_per_token)
+    before_it = past_messages(recent, asked.attachments, accepts, most, room // 2, estimate.bytes_per_token)
     room -= estimate.messages(before_it)
     summary = [summary_line(line) for line in reversed(remembered.thread.summary.lines)]
     notes = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in remembered.working.items()]
@@ -181,6 +178,12 @@ def assemble(
         degraded=remembered.degraded,
         left_out=tuple(remembered.records[len(recalled.lines) :]),
     )
+
+
+def _asked(run_input: RunInput, attached: Sequence[Attached], accepts: Collection[FileKind]) -> ChatMessage:
+    named = (file for file in attached if file.kind not in accepts)
+    taken = [file for file in attached if file.kind in accepts]
+    return message_with("user", with_lines(input_text(run_input), named), taken)
 
 
 def _left_out(messages: Sequence[PastMessage], recent: Sequence[PastMessage]) -> dict[str, int]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from retain.errors import UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, Usage, spent
+from retain.models.embedded import EmbeddedContents, WriteContent, as_base64
 from retain.models.endpoint import Endpoint, WireObject, read_object
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.arrival import arrival
@@ -59,12 +60,13 @@ class AnthropicChat:
 
         Raises: as `Endpoint.post`, `deliver` and `from_wire`.
         """
-        payload = to_wire(request, model=self._model)
+        contents = EmbeddedContents()
+        payload = to_wire(request, model=self._model, write=contents.mark)
         if on_text is None:
-            return from_wire(await self._endpoint.post(_PATH, payload))
+            return from_wire(await self._endpoint.post(_PATH, payload, contents))
 
         async def attempt(delivery: Delivery) -> ChatReply:
-            async with self._endpoint.open(_PATH, {**payload, "stream": True}) as response:
+            async with self._endpoint.open(_PATH, {**payload, "stream": True}, contents) as response:
                 arriving = await arrival(response.chunks)
                 if arriving.whole is not None:
                     return await delivery.give_whole(from_wire(read_object(arriving.whole)))
@@ -74,8 +76,8 @@ class AnthropicChat:
         return await deliver(attempt, on_text, self._endpoint.retries)
 
 
-def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
-    """Return the body of the request.
+def to_wire(request: ChatRequest, *, model: str, write: WriteContent = as_base64) -> dict[str, object]:
+    """Return the body of the request. write: how images and PDFs are written.
 
     All system messages go into `system`, the format's only field for them. A schema is requested in words there,
     since only some models support `output_config`, and only for a part of JSON Schema.
@@ -87,7 +89,7 @@ def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
         system.append(f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{schema}")
     payload: dict[str, object] = {
         "model": model,
-        "messages": _turns(request),
+        "messages": _turns(request, write),
         "max_tokens": request.max_output_tokens,
     }
     if system:
@@ -102,7 +104,7 @@ def to_wire(request: ChatRequest, *, model: str) -> dict[str, object]:
     return payload
 
 
-def _turns(request: ChatRequest) -> list[dict[str, object]]:
+def _turns(request: ChatRequest, write: WriteContent) -> list[dict[str, object]]:
     """Return the conversation as alternating user and assistant turns, with one turn's tool results in one message.
 
     The server refuses a conversation without messages, and one that begins with the assistant: a blank input has words.
@@ -112,7 +114,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
         if message.role == "system":
             continue
         role = "assistant" if message.role == "assistant" else "user"
-        blocks = _blocks(message, request.contents)
+        blocks = _blocks(message, request.contents, write)
         if not blocks:
             continue
         if turns and turns[-1][0] == role:
@@ -124,7 +126,7 @@ def _turns(request: ChatRequest) -> list[dict[str, object]]:
     return [{"role": role, "content": blocks} for role, blocks in turns]
 
 
-def _blocks(message: ChatMessage, contents: Mapping[str, bytes]) -> list[dict[str, object]]:
+def _blocks(message: ChatMessage, contents: Mapping[str, bytes], write: WriteContent) -> list[dict[str, object]]:
     if message.role == "tool":
         result: dict[str, object] = {
             "type": "tool_result",
@@ -134,7 +136,7 @@ def _blocks(message: ChatMessage, contents: Mapping[str, bytes]) -> list[dict[st
         return [{**result, "is_error": True} if message.failed else result]
     # The server refuses blank texts.
     texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
-    return [*anthropic_blocks(message, contents), *texts] + [
+    return [*anthropic_blocks(message, contents, write), *texts] + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]

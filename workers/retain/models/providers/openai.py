@@ -8,6 +8,7 @@ from typing import Literal
 
 from retain.errors import UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage, spent
+from retain.models.embedded import EmbeddedContents, WriteContent, as_base64
 from retain.models.endpoint import read_object
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 from retain.models.providers.arrival import arrival
@@ -51,14 +52,15 @@ class OpenAiChat:
 
         Raises: as `Endpoint.post`, `deliver` and `from_wire`.
         """
-        payload = to_wire(request, model=self._model, limit_field=self._limit_field)
+        contents = EmbeddedContents()
+        payload = to_wire(request, model=self._model, limit_field=self._limit_field, write=contents.mark)
         if on_text is None:
-            return from_wire(await self._endpoint.post(_PATH, payload))
+            return from_wire(await self._endpoint.post(_PATH, payload, contents))
         # Source: https://platform.openai.com/docs/api-reference/chat/create#chat_create-stream_options
         payload |= {"stream": True, "stream_options": {"include_usage": True}}
 
         async def attempt(delivery: Delivery) -> ChatReply:
-            async with self._endpoint.open(_PATH, payload) as response:
+            async with self._endpoint.open(_PATH, payload, contents) as response:
                 arriving = await arrival(response.chunks)
                 if arriving.whole is not None:
                     return await delivery.give_whole(from_wire(read_object(arriving.whole)))
@@ -68,11 +70,13 @@ class OpenAiChat:
         return await deliver(attempt, on_text, self._endpoint.retries)
 
 
-def to_wire(request: ChatRequest, *, model: str, limit_field: LimitField) -> dict[str, object]:
-    """Return the body of the request."""
+def to_wire(
+    request: ChatRequest, *, model: str, limit_field: LimitField, write: WriteContent = as_base64
+) -> dict[str, object]:
+    """Return the body of the request. write: how images and PDFs are written."""
     payload: dict[str, object] = {
         "model": model,
-        "messages": [message_to_wire(message, request.contents) for message in request.messages],
+        "messages": [message_to_wire(message, request.contents, write) for message in request.messages],
         limit_field: request.max_output_tokens,
     }
     if request.tools:
@@ -100,9 +104,11 @@ def tools_to_wire(request: ChatRequest) -> list[dict[str, object]]:
     ]
 
 
-def message_to_wire(message: ChatMessage, contents: Mapping[str, bytes]) -> dict[str, object]:
-    """Return one message as the request holds it. contents: of its attachments."""
-    wire: dict[str, object] = {"role": message.role, "content": openai_content(message, contents)}
+def message_to_wire(
+    message: ChatMessage, contents: Mapping[str, bytes], write: WriteContent = as_base64
+) -> dict[str, object]:
+    """Return one message as the request holds it. contents: of its attachments. write: how images and PDFs are written."""
+    wire: dict[str, object] = {"role": message.role, "content": openai_content(message, contents, write)}
     if message.tool_calls:
         wire["content"] = message.content or None
         wire["tool_calls"] = [
