@@ -245,9 +245,13 @@ async def test_a_run_ends_though_d1_fails_meanwhile_and_what_it_owes_arrives_lat
     assert statements[-4:] == ["append_episode_of_user", "close_run", "mark_conversation", "append_message"]
     await deployment.fire_alarms()
     assert len(deployment.local(DESK, "SELECT 1 FROM outbox")) == len(statements)
+    owed = (await deployment.describe("sdr"))["owed"]
+    assert owed["entries"] == len(statements)
+    assert owed["attempts"] >= 1
     deployment.faults.down.clear()
     await deployment.recover()
     await check_d1_agrees(deployment)
+    assert (await deployment.describe("sdr"))["owed"] == {"entries": 0, "attempts": 0, "due_at_ms": None}
 
 
 async def test_describe_shows_turn_state_newest_events_and_working_keys(deploy: Deploy) -> None:

@@ -83,6 +83,15 @@ def _for_several(sql: str) -> str:
     return f"{head}SELECT {named.strip()[1:-1]} FROM json_each(?) one"  # noqa: S608
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What an outbox owes to D1. attempts: of the oldest entry, so far. due_at_ms: when that is written, None without entries."""
+
+    entries: int
+    attempts: int
+    due_at_ms: int | None
+
+
 class Outbox:
     """Entries of one instance on their way to D1.
 
@@ -133,6 +142,16 @@ class Outbox:
             return None
         row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
         return int(row[0]["due_at_ms"]) if row else None
+
+    def owed(self) -> Owed:
+        """Return how much is owed, and how far its oldest entry is."""
+        if self._is_empty:
+            return Owed(0, 0, None)
+        oldest = (
+            "SELECT attempts, due_at_ms, (SELECT COUNT(*) FROM outbox) AS entries FROM outbox ORDER BY entry_id LIMIT 1"
+        )
+        rows = self._local.run(oldest).rows
+        return Owed(**{name: int(value) for name, value in rows[0].items()}) if rows else Owed(0, 0, None)
 
     async def flush(self) -> bool:
         """Write what is owed, oldest first; return True when nothing is left.

@@ -241,14 +241,14 @@ class Instance:
         return Learned(learned)
 
     async def describe(self, request: DescribeRequest) -> InstanceDescription:
-        """Return the newest runs and log entries, the working keys and what is believed of the workflows."""
+        """Return the newest runs and log entries, the working keys, the beliefs about workflows, and what D1 is owed."""
         return InstanceDescription(
             self.identity.instance_id,
-            self._journal.runs.newest(request.limit),
+            *self._journal.newest(request.limit),
             self._queueing.summaries(),
-            self._journal.log.newest(request.limit),
             self._working.all(),
             self._procedures.posteriors(),
+            self._outbox.owed(),
         )
 
     async def on_alarm(self) -> None:

@@ -228,9 +228,10 @@ RESOURCE: Resource[AgentsContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"instance_id", "turn_state", "queue", "run_log", "working", "procedures", "conversation"}`: the'
-                    " newest 50 runs and log entries, newest first, the queued runs, the working keys, the posteriors of"
-                    " its workflows, and [its conversation](#a-conversation) with its summary. Reading creates no instance",
+                    '`{"instance_id", "turn_state", "queue", "run_log", "working", "procedures", "owed", "conversation"}`:'
+                    " the newest 50 runs and log entries, newest first, the queued runs, the working keys, the posteriors of"
+                    " its workflows, how many entries of its outbox D1 does not have yet with the attempts of the oldest,"
+                    " and [its conversation](#a-conversation) with its summary. Reading creates no instance",
                     model=InstanceJson,
                 ),
             ),

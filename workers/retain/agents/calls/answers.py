@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import get_args
 
 from retain.agents.calls.fields import Fields
@@ -12,6 +12,7 @@ from retain.agents.calls.report import OpenStatus
 from retain.agents.calls.requests import ReadPosition
 from retain.json_text import Json, JsonObject
 from retain.memory.procedures.posterior import Posterior
+from retain.outbox import Owed
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,14 +137,18 @@ class LogEntry:
 
 @dataclass(frozen=True, slots=True)
 class InstanceDescription:
-    """An instance: its newest runs and log entries, its queue, its working keys, and what it believes of its workflows."""
+    """An instance: its newest runs and log entries, its queue, its working keys, and what it believes of its workflows.
+
+    owed: what it has that D1 does not have yet.
+    """
 
     instance_id: str
     runs: tuple[RunSummary, ...]
-    queue: tuple[QueuedSummary, ...]
     log: tuple[LogEntry, ...]
+    queue: tuple[QueuedSummary, ...]
     working: JsonObject
     procedures: Mapping[str, Mapping[str, Posterior]]
+    owed: Owed
 
     def to_json(self) -> dict[str, Json]:
         """Return the description as the HTTP interface shows it."""
@@ -177,6 +182,7 @@ class InstanceDescription:
                 task_type: {name: _shown(belief) for name, belief in beliefs.items()}
                 for task_type, beliefs in self.procedures.items()
             },
+            "owed": dict(asdict(self.owed)),
         }
 
 

@@ -14,6 +14,7 @@ from retain.agents.calls.report import BegunCall, EndStatus, FollowedWorkflow, O
 from retain.json_text import JsonObject
 from retain.memory.conversations.reading import Conversation, Message
 from retain.memory.conversations.statements import MessageRole
+from retain.outbox import Owed
 
 
 class ListedAgentJson(TypedDict):
@@ -155,7 +156,10 @@ class ShownConversationJson(TypedDict):
 
 
 class InstanceJson(TypedDict):
-    """An instance: its newest runs and log entries, its queue, its working keys, and what it believes of its workflows."""
+    """An instance: its newest runs and log entries, its queue, its working keys, and what it believes of its workflows.
+
+    owed: what it has that D1 does not have yet.
+    """
 
     instance_id: str
     turn_state: list[RunSummary]
@@ -163,6 +167,7 @@ class InstanceJson(TypedDict):
     run_log: list[LogEntry]
     working: JsonObject
     procedures: dict[str, dict[str, PosteriorJson]]
+    owed: Owed
     conversation: ShownConversationJson | None
 
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from retain.agents.calls.answers import LogEntry, RunSummary
 from retain.agents.calls.report import FollowedWorkflow, RunReport
 from retain.agents.calls.run_request import RunRequest, input_text
 from retain.agents.calls.user import User
@@ -215,6 +216,10 @@ class Journal:
     def events(self, run_id: str, *, after: int = 0) -> list[Logged]:
         """Return the run's events after the number `after`, in order."""
         return self.log.events(run_id, after=after)
+
+    def newest(self, limit: int) -> tuple[tuple[RunSummary, ...], tuple[LogEntry, ...]]:
+        """Return the newest runs and log entries, newest first."""
+        return self.runs.newest(limit), self.log.newest(limit)
 
     def append(self, run: OpenRun, event: RunEvent) -> OpenRun:
         """Append an event to the run's log and to the timeline; return the run after it."""
