@@ -85,7 +85,7 @@ def _for_several(sql: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What an outbox owes to D1. attempts: of the oldest entry, so far. due_at_ms: when that is written; None without any."""
+    """What an outbox owes to D1. attempts: of its oldest entry. due_at_ms: when that is written next; None without any."""
 
     entries: int
     attempts: int
