@@ -2,26 +2,40 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { type Pages, RetainError } from "retain-client";
 
+import { SESSION_ENDED } from "./api.ts";
+
 /** What is known of something that is fetched. */
-export type Loaded<Value> = { value: Value } | { error: unknown } | undefined;
+export type Loaded<Value> = { value: Value; stale?: unknown } | { error: unknown } | undefined;
+
+/** Return what is known after a failure: what was known before, which is old by then, or the failure. */
+export function afterFailure<Value>(before: Loaded<Value>, error: unknown): Loaded<Value> {
+  return before !== undefined && "value" in before ? { value: before.value, stale: error } : { error };
+}
+
+/** Return after a time, and not before somebody looks at the page: a hidden one asks nothing. */
+export async function pause(ms: number): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  if (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
+}
 
 /** Fetch something now, and again when one of `on` changes or after each `everyMs`. */
 export function useLoaded<Value>(load: () => Promise<Value>, on: unknown[], everyMs?: number): Loaded<Value> {
   const [loaded, setLoaded] = useState<Loaded<Value>>(undefined);
   useEffect(() => {
     let current = true;
-    let timer: ReturnType<typeof setTimeout> | undefined;
+    let known: Loaded<Value>;
     const again = async () => {
-      const found = await load().then((value) => ({ value }), (error: unknown) => ({ error }));
-      if (!current) return;
-      setLoaded(found);
-      if (everyMs !== undefined) timer = setTimeout(again, everyMs);
+      while (current) {
+        known = await load().then((value) => ({ value }), (error: unknown) => afterFailure(known, error));
+        if (current) setLoaded(known);
+        if (everyMs === undefined) return;
+        await pause(everyMs);
+      }
     };
     setLoaded(undefined);
     void again();
     return () => {
       current = false;
-      clearTimeout(timer);
     };
   }, on);
   return loaded;
@@ -41,11 +55,19 @@ export function useActions(changed: () => void): [ComponentChildren, (action: ()
 export function Show<Value>({ of, children }: { of: Loaded<Value>; children: (value: Value) => ComponentChildren }) {
   if (of === undefined) return <p class="quiet" role="status">Loading …</p>;
   if ("error" in of) return <Failure error={of.error} />;
-  return <>{children(of.value)}</>;
+  return (
+    <>
+      {of.stale !== undefined && <div class="stale"><Failure error={of.stale} /><p class="quiet">What is shown is older. It is asked for again.</p></div>}
+      {children(of.value)}
+    </>
+  );
 }
 
 /** Say why something failed. */
 export function Failure({ error }: { error: unknown }) {
+  if (error instanceof RetainError && error.code === SESSION_ENDED) {
+    return <p class="failure" role="alert">{error.message} <a href="" onClick={(event) => (event.preventDefault(), location.reload())}>Sign in again</a> <code>{error.code}</code></p>;
+  }
   if (error instanceof RetainError) return <p class="failure" role="alert">{error.message} <code>{error.code}</code></p>;
   if (error instanceof InvalidField) return <p class="failure" role="alert">{error.message}</p>;
   return <p class="failure" role="alert">The page failed to read the answer. Is the deployment reachable?</p>;

@@ -17,6 +17,8 @@ import { addressOf, type Place, placeOf } from "./place.ts";
 import { RecallView } from "./recall/recall.tsx";
 import { RunView } from "./runs/run.tsx";
 import { RunsView } from "./runs/runs.tsx";
+import { ZONE } from "./shown.ts";
+import { useTitle } from "./title.ts";
 
 const VIEWS = {
   runs: "Runs",
@@ -26,6 +28,7 @@ const VIEWS = {
   evaluations: "Evaluations",
   operations: "Operations",
 };
+const TITLES = { ...VIEWS, datasets: "Evaluations" };
 /** Views between which the time stays of which things are shown. */
 const TIMED = new Set(["people", "memory", "recall"]);
 
@@ -68,6 +71,7 @@ function Tenants({ retain, place }: { retain: Retain; place: Place }) {
 function Console() {
   const place = usePlace();
   const { tenant } = place;
+  useTitle(place, TITLES);
   const retain = useMemo(() => clientOf(tenant), [tenant]);
   const own = useLoaded(async () => (await retain.api.GET("/v1/tenants/{tenant}/access", { params: { path: { tenant } } })).data!, [tenant]);
   const access = own !== undefined && "value" in own ? own.value : undefined;
@@ -85,6 +89,7 @@ function Console() {
           ))}
         </nav>
         <Tenants retain={retain} place={place} />
+        <span class="who" title="Times are shown in this zone">{ZONE}</span>
         {access && <span class="who" title={access.name}>{access.role}</span>}
       </header>
       <main id="content" tabIndex={-1}>

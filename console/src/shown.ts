@@ -3,6 +3,20 @@ export function time(ms: number): string {
   return new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 
+/** Return the beginning of a text, and whether it is longer by an ellipsis: characters stay whole. most: UTF-16 units. */
+export function cut(whole: string, most: number, end = " …"): string {
+  if (whole.length <= most) return whole;
+  const last = whole.charCodeAt(most - 1);
+  // The first half of a character of four bytes is nothing alone: a server refuses it.
+  return whole.slice(0, last >= 0xd800 && last < 0xdc00 ? most - 1 : most) + end;
+}
+
+/** The characters of a text that a list shows of it. */
+export const LISTED = 600;
+
+/** The time zone in which times are shown. */
+export const ZONE = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+
 /** Return how long something took: `12 ms`, `3.4 s`, `5 min`, `2.1 h`. */
 export function duration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)} ms`;

@@ -43,14 +43,22 @@ export function Virtual({ keys, usual, at, row, name }: {
   const redraw = () => setDrawn((drawn) => drawn + 1);
   const offsets = offsetsOf(keys, heights, usual);
   const top = list.current === null ? 0 : list.current.getBoundingClientRect().top;
-  const [first, end] = rowsBetween(offsets, -top - AROUND, -top + innerHeight + AROUND);
+  const [printed, setPrinted] = useState(false);
+  const [first, end] = printed ? [0, keys.length] : rowsBetween(offsets, -top - AROUND, -top + innerHeight + AROUND);
 
   useEffect(() => {
     addEventListener("scroll", redraw, { passive: true });
     addEventListener("resize", redraw);
+    // On paper there is no window to scroll: every row is drawn.
+    const before = () => setPrinted(true);
+    const after = () => setPrinted(false);
+    addEventListener("beforeprint", before);
+    addEventListener("afterprint", after);
     return () => {
       removeEventListener("scroll", redraw);
       removeEventListener("resize", redraw);
+      removeEventListener("beforeprint", before);
+      removeEventListener("afterprint", after);
     };
   }, []);
   useLayoutEffect(redraw, []);

@@ -6,21 +6,28 @@ import test from "node:test";
 
 const {
   addressOf,
+  afterFailure,
   asOperator,
   axisOf,
   bodyOf,
   caseOf,
+  changedIn,
   changesOf,
   conditionsIn,
+  cut,
   delegatesOf,
   idOf,
   lanesOf,
+  momentAt,
   offsetsOf,
   partsOf,
   placeOf,
   restoring,
+  rowAt,
   rowsBetween,
   stepsOf,
+  thenOf,
+  titleOf,
   turnsBefore,
 } = await import(process.env.BUNDLE);
 
@@ -176,7 +183,7 @@ test("the fields of the forms become conditions and bodies, and wrong JSON is re
   assert.deepEqual(conditionsIn({ kind: "task", from_ms: "5", filter: '{"order": 1}' }), { order: 1, kind: "task", recorded_at_ms: { $gte: 5 } });
   assert.deepEqual(conditionsIn({}), {});
   for (const wrong of ["[]", "null", "{", "1"]) assert.throws(() => conditionsIn({ filter: wrong }), /JSON object/);
-  const body = bodyOf({ query: "tea", user_id: "ann", min_score: "0.3" }, 7);
+  const body = bodyOf({ query: "tea", user_id: "ann", min_score: "0.3", as_of_ms: "7" });
   assert.deepEqual(body, { query: "tea", top_k: 10, min_score: 0.3, explain: true, runners_up: 5, user_id: "ann", as_of_ms: 7 });
 });
 
@@ -213,4 +220,71 @@ test("facts are in lanes by what they say, the earliest first, and other memorie
     lanes.map(({ predicate, facts }) => [predicate, facts.map((one) => one.object)]),
     [["lives_in", ["Porto", "Lyon"]], ["likes", ["tea"]]],
   );
+});
+
+test("an agent that is called like a part of an address is reached too", () => {
+  assert.equal(asOperator("/v1/agents/acme/runs/instances/main"), "/v1/agents/acme/runs/instances/main");
+  assert.equal(asOperator("/v1/agents/acme/runs"), "/admin/agents/acme/runs");
+  assert.equal(asOperator("/v1/agents/acme/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV"), "/admin/agents/acme/runs/01ARZ3NDEKTSV4RRFFQ69G5FAV");
+});
+
+test("a moment is the row of its event, or of what wrote a memory in a turn", () => {
+  const calls = [
+    event(1, "model_asked", 0),
+    event(2, "model_answered", 1),
+    event(3, "tool_called", 2, { index: 0, name: "store_memory" }),
+    event(4, "tool_called", 2, { index: 1, name: "store_memory" }),
+    event(5, "tool_answered", 3, { index: 1, name: "store_memory", content: '{"id": "other"}' }),
+    event(6, "tool_answered", 3, { index: 0, name: "store_memory", content: '{"id": "mine"}' }),
+    { ...event(7, "model_asked", 4), turn: 2 },
+  ];
+  const steps = stepsOf(calls);
+  const found = (moment) => rowAt(steps, moment);
+  assert.deepEqual([found({ at: "3" }), found({ at: "5" }), found({ at: "99" }), found({})], [3, 4, undefined, undefined]);
+  assert.deepEqual([found({ turn: "1", wrote: "mine" }), found({ turn: "1", wrote: "other" })], [3, 4]);
+  assert.deepEqual([found({ turn: "2", wrote: "mine" }), found({ turn: "1" }), found({ turn: "9" })], [7, 1, undefined]);
+});
+
+test("a memory's source names the turn, and what was asked where it was extracted from that", () => {
+  assert.equal(momentAt("acme", { origin: "agent", run_id: "R", step: 3 }, "M"), "#/acme/runs/R?turn=3&wrote=M");
+  assert.equal(momentAt("acme", { origin: "extraction", run_id: "R", step: 1 }, "M"), "#/acme/runs/R?at=asked");
+});
+
+test("a text is cut between characters", () => {
+  assert.equal(cut("tea", 3), "tea");
+  assert.equal(cut("teapot", 3, ""), "tea");
+  assert.equal(cut("te🫖pot", 3, ""), "te");
+  assert.equal(cut("te🫖pot", 4, "…"), "te🫖…");
+});
+
+test("a memory at an earlier time has the fields of then", () => {
+  const events = [
+    { at_ms: 1, data: { content: "old", metadata: {}, valid_to_ms: null } },
+    { at_ms: 5, data: { content: "new" } },
+    { at_ms: 9, data: { valid_to_ms: 9 } },
+  ];
+  const memory = { content: "new", valid_to_ms: 9, superseded_by: "X", metadata: {}, events };
+  const shown = ({ content, valid_to_ms, superseded_by }) => [content, valid_to_ms, superseded_by];
+  assert.deepEqual([1, 5, 9].map((at) => shown(thenOf(memory, at))), [["old", null, null], ["new", null, null], ["new", 9, "X"]]);
+});
+
+test("an edit has the fields that somebody changed, and an expiry that nobody touched keeps its milliseconds", () => {
+  const memory = { kind: "fact", subject: "ann", predicate: null, object: null, confidence: 1, importance: 0.5, expires_at_ms: 1_700_000_000_123, metadata: { a: 1 } };
+  const same = { kind: "fact", subject: "ann", confidence: "1", importance: "0.5", expires_at_ms: "1700000000000", metadata: '{"a": 1}' };
+  assert.deepEqual(changedIn(memory, same), {});
+  const { subject: _, expires_at_ms: __, ...less } = same;
+  assert.deepEqual(changedIn(memory, { ...less, metadata: '{"a": 2}', importance: "0.7" }), { subject: null, importance: 0.7, expires_at_ms: null, metadata: { a: 2 } });
+  assert.throws(() => changedIn(memory, { ...same, metadata: "[1]" }), /Metadata is a JSON object/);
+});
+
+test("what was known stays after a failure", () => {
+  assert.deepEqual(afterFailure({ value: 1 }, "lost"), { value: 1, stale: "lost" });
+  assert.deepEqual(afterFailure(undefined, "lost"), { error: "lost" });
+  assert.deepEqual(afterFailure({ error: "before" }, "lost"), { error: "lost" });
+});
+
+test("a place has a title", () => {
+  const titles = { runs: "Runs", memory: "Memory" };
+  assert.equal(titleOf({ tenant: "acme", view: "memory", id: "M", query: {} }, titles), "M – Memory – acme – Retain");
+  assert.equal(titleOf({ tenant: "acme", view: "nothing", query: {} }, titles), "Runs – acme – Retain");
 });

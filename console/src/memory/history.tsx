@@ -2,6 +2,7 @@ import { diffWordsWithSpace } from "diff";
 import type { Schemas } from "retain-client";
 
 import { text, time, words } from "../shown.ts";
+import { Source } from "./source.tsx";
 
 type LearningEvent = Schemas["MemoryWithEvents"]["events"][number];
 
@@ -43,8 +44,9 @@ export function restoring(events: readonly LearningEvent[], at: number, present:
 }
 
 /** What became of a memory, an entry for each event: what it changed, and the event itself. restore: absent for who may not. */
-export function History({ memory, restore }: {
+export function History({ memory, atMs, restore }: {
   memory: Schemas["MemoryWithEvents"];
+  atMs: number | undefined;
   restore: ((changes: Record<string, unknown>) => () => void) | undefined;
 }) {
   const { events } = memory;
@@ -55,8 +57,9 @@ export function History({ memory, restore }: {
       {events.map((event, at) => {
         const earlier = restoring(events, at, present);
         return (
-          <li key={event.event_id}>
-            <b>{words(event.kind)}</b> <time class="quiet">{time(event.at_ms)}</time> <span class="quiet">{by(event)}</span>
+          <li key={event.event_id} class={atMs !== undefined && event.at_ms > atMs ? "later" : ""}>
+            {atMs !== undefined && event.at_ms > atMs && <b class="mark">later</b>}
+            <b>{words(event.kind)}</b> <time class="quiet">{time(event.at_ms)}</time> <span class="quiet"><Source tenant={memory.tenant_id} source={event.source} id={memory.id} /></span>
             {changes[at]!.map((change) => <Changed key={change.field} change={change} />)}
             {restore !== undefined && Object.keys(earlier).length > 0 && (
               <p class="actions"><button onClick={restore(earlier)}>Restore this version</button></p>
@@ -78,13 +81,8 @@ function Changed({ change: { field, before, after } }: { change: Change }) {
 export function Difference({ before, after }: { before: string; after: string }) {
   if (before.length + after.length > MOST_COMPARED) return <><del>{before}</del> <ins>{after}</ins></>;
   return (
-    <span class="difference">
+    <span class="difference" dir="auto">
       {diffWordsWithSpace(before, after).map(({ value, added, removed }, at) => (added ? <ins key={at}>{value}</ins> : removed ? <del key={at}>{value}</del> : value))}
     </span>
   );
-}
-
-function by({ source }: LearningEvent): string {
-  const { origin, by: who } = source as { origin?: string; by?: string };
-  return [origin, who].filter(Boolean).join(" ");
 }

@@ -2,13 +2,13 @@ import type { Retain, Schemas } from "retain-client";
 
 import { AsOf, asOf } from "../asof.tsx";
 import { AgentField, Choice, Conditions, Field, TimeField } from "../form.tsx";
-import { Nothing, Show, useLoaded } from "../loading.tsx";
+import { More, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { filterIn } from "../recall/recall.tsx";
-import { time } from "../shown.ts";
+import { cut, LISTED, time } from "../shown.ts";
 
 const PAGE = 50;
-const KINDS = ["fact", "event", "instruction", "task"];
+export const KINDS = ["fact", "event", "instruction", "task"];
 
 /** The memories of a tenant, a house, an agent or a user: page by page, or those that words find. */
 export function MemoriesView({ retain, place }: { retain: Retain; place: Place }) {
@@ -35,6 +35,7 @@ export function MemoriesView({ retain, place }: { retain: Retain; place: Place }
           <>
             {memories.length === 0 && <Nothing>{at === undefined ? "Nothing is remembered here." : "Nothing of it was known then."}</Nothing>}
             <ul class="rows memories">{memories.map((memory) => <Row key={memory.id} memory={memory} at={query.as_of_ms} />)}</ul>
+            {query.words && <More of={memories.length === PAGE} most={PAGE} />}
             {cursor !== null && <p class="pages"><a href={addressOf(place.tenant, "memory", undefined, { ...query, cursor })}>Next</a></p>}
           </>
         )}
@@ -77,7 +78,7 @@ export function conditionsIn({ kind, from_ms, to_ms, filter }: Record<string, st
 function Row({ memory, at }: { memory: Schemas["Memory"]; at: string | undefined }) {
   return (
     <li>
-      <a class="content" href={addressOf(memory.tenant_id, "memory", memory.id, { as_of_ms: at })}>{memory.content}</a>
+      <a class="content" href={addressOf(memory.tenant_id, "memory", memory.id, { as_of_ms: at })} dir="auto">{cut(memory.content, LISTED)}</a>
       <span class="what">{memory.scope_id}</span>
       <span class="number">{memory.kind}{memory.valid_to_ms !== null && ", closed"}</span>
       <time dateTime={new Date(memory.recorded_at_ms).toISOString()}>{time(memory.recorded_at_ms)}</time>

@@ -3,13 +3,15 @@ import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { AsOf, asOf } from "../asof.tsx";
-import { Nothing, Show, useActions, useLoaded } from "../loading.tsx";
+import { InvalidField, Nothing, Show, useActions, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { text, time } from "../shown.ts";
+import { Fields } from "./fields.tsx";
 import { foldOf, History } from "./history.tsx";
 import { Near } from "./near.tsx";
 import { Removal } from "./removal.tsx";
 import { SameFact } from "./same-fact.tsx";
+import { Source } from "./source.tsx";
 
 /** One memory: what it says, where it comes from, and what became of it. */
 export function MemoryView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
@@ -19,7 +21,13 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
   const [failure, act] = useActions(changed);
   const found = useLoaded(() => withEvents(retain, id), [id, changes]);
   const at = asOf(place);
-  const edit = (fields: Record<string, unknown>) => act(() => retain.memories.update(id, fields as Schemas["EditBody"]));
+  /** Change what is shown, unless somebody else changed it meanwhile: the page then shows what it is now. */
+  const update = async (fields: Record<string, unknown>): Promise<unknown> => {
+    const seen = found !== undefined && "value" in found ? found.value.updated_at_ms : undefined;
+    if ((await retain.memories.get(id)).updated_at_ms !== seen) throw new InvalidField("Somebody changed this memory after it was shown. Look at it again before you change it.");
+    return retain.memories.update(id, fields as Schemas["EditBody"]);
+  };
+  const edit = (fields: Record<string, unknown>) => act(() => update(fields));
   return (
     <>
       <h1>Memory</h1>
@@ -29,17 +37,25 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
           <>
             {at === undefined ? <Content memory={memory} edit={may("update_memory") ? edit : undefined} /> : <Then memory={memory} atMs={at} />}
             {failure}
-            <Facts memory={memory} />
-            {memory.subject !== null && memory.predicate !== null && <SameFact retain={retain} memory={memory} />}
+            <Facts memory={at === undefined ? memory : thenOf(memory, at)} />
+            {memory.subject !== null && memory.predicate !== null && <SameFact retain={retain} memory={memory} atMs={at} />}
             <h2>History</h2>
-            <History memory={memory} restore={may("update_memory") ? edit : undefined} />
-            <Near retain={retain} memory={memory} atMs={at} />
-            <Removal retain={retain} memory={memory} />
+            <History memory={memory} atMs={at} restore={may("update_memory") && at === undefined ? edit : undefined} />
+            {may("recall_memories") && <Near retain={retain} memory={memory} atMs={at} />}
+            {at === undefined && <Removal retain={retain} memory={memory} />}
           </>
         )}
       </Show>
     </>
   );
+}
+
+/** Return a memory in the state that it had at a time, by its events; as it is now if it was not known then. */
+export function thenOf(memory: Schemas["MemoryWithEvents"], atMs: number): Schemas["MemoryWithEvents"] {
+  const events = memory.events.filter((event) => event.at_ms <= atMs);
+  if (events.length === 0) return memory;
+  const later = events.length < memory.events.length;
+  return { ...memory, ...(later && { valid_to_ms: null, superseded_by: null, expires_at_ms: null }), ...foldOf(events), events: memory.events } as Schemas["MemoryWithEvents"];
 }
 
 /** Return a memory with all of its events. */
@@ -65,7 +81,7 @@ function Facts({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
       {Object.keys(memory.metadata).length > 0 && <><dt>Metadata</dt><dd><code>{JSON.stringify(memory.metadata)}</code></dd></>}
       <dt>Valid</dt><dd>from {time(memory.valid_from_ms)}{memory.valid_to_ms !== null && ` to ${time(memory.valid_to_ms)}`}</dd>
       {memory.expires_at_ms !== null && <><dt>Expires</dt><dd>{time(memory.expires_at_ms)}</dd></>}
-      <dt>Source</dt><dd><Source memory={memory} /></dd>
+      <dt>Source</dt><dd><Source tenant={tenant_id} source={memory.source} id={memory.id} /></dd>
       {utterance !== null && (
         <><dt>Said</dt><dd>by {utterance.speaker || "somebody"} in {utterance.conversation}, message {utterance.position}{utterance.at_ms !== null && `, ${time(utterance.at_ms)}`}</dd></>
       )}
@@ -76,27 +92,6 @@ function Facts({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
   );
 }
 
-interface Origin {
-  origin?: string;
-  by?: string;
-  run_id?: string;
-  message?: string;
-  record_id?: string;
-}
-
-function Source({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
-  const { origin, by, run_id, message, record_id } = memory.source as Origin;
-  const view = (name: string, id: string) => addressOf(memory.tenant_id, name, id);
-  return (
-    <>
-      {[origin, by].filter(Boolean).join(" ")}
-      {run_id !== undefined && <>, <a href={view("runs", run_id)}>the run {run_id}</a></>}
-      {record_id !== undefined && <>, <a href={view("memory", record_id)}>{message === undefined ? `the memory ${record_id}` : `the message ${message}`}</a></>}
-      {record_id === undefined && message !== undefined && <>, the message {message}</>}
-    </>
-  );
-}
-
 /** What it said at an earlier time, by its events. */
 function Then({ memory, atMs }: { memory: Schemas["MemoryWithEvents"]; atMs: number }) {
   const events = memory.events.filter((event) => event.at_ms <= atMs);
@@ -104,7 +99,7 @@ function Then({ memory, atMs }: { memory: Schemas["MemoryWithEvents"]; atMs: num
   const { content, metadata, valid_to_ms } = foldOf(events);
   return (
     <>
-      <p class="then">{text(content)}</p>
+      <p class="then" dir="auto">{text(content)}</p>
       <p class="quiet">
         as it was known then{typeof valid_to_ms === "number" && valid_to_ms <= atMs && ", closed"}
         {metadata !== undefined && Object.keys(metadata as object).length > 0 && <>, <code>{JSON.stringify(metadata)}</code></>}
@@ -116,16 +111,17 @@ function Then({ memory, atMs }: { memory: Schemas["MemoryWithEvents"]; atMs: num
 /** What it says, which an operator may change. */
 function Content({ memory, edit }: { memory: Schemas["MemoryWithEvents"]; edit: ((fields: Record<string, unknown>) => () => void) | undefined }) {
   const [edited, setEdited] = useState(memory.content);
-  if (edit === undefined) return <p class="then">{memory.content}</p>;
+  if (edit === undefined) return <p class="then" dir="auto">{memory.content}</p>;
   return (
     <>
-      <label class="wide">Content <textarea rows={3} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} /></label>
+      <label class="wide">Content <textarea dir="auto" rows={3} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} /></label>
       <p class="actions">
         <button class="primary" disabled={edited === memory.content} onClick={edit({ content: edited })}>Save</button>
         {memory.valid_to_ms === null
           ? <button onClick={edit({ valid_to_ms: Date.now() })}>Close: it is no longer so</button>
           : <button onClick={edit({ valid_to_ms: null })}>Open again</button>}
       </p>
+      <Fields memory={memory} edit={edit} />
     </>
   );
 }

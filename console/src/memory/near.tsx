@@ -2,6 +2,7 @@ import type { Retain, Schemas } from "retain-client";
 
 import { Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
+import { cut, LISTED } from "../shown.ts";
 
 const SHOWN = 5;
 
@@ -9,7 +10,7 @@ const SHOWN = 5;
 export function Near({ retain, memory, atMs }: { retain: Retain; memory: Schemas["MemoryWithEvents"]; atMs: number | undefined }) {
   const found = useLoaded(async () => {
     const then = atMs === undefined ? {} : { as_of_ms: atMs };
-    const recalled = await retain.memories.recall({ query: memory.content.slice(0, 2_000), top_k: SHOWN + 1, min_score: 0, ...then });
+    const recalled = await retain.memories.recall({ query: cut(memory.content, 2_000, ""), top_k: SHOWN + 1, min_score: 0, ...then });
     return recalled.memories.filter((one) => one.id !== memory.id).slice(0, SHOWN);
   }, [memory.id, memory.content, atMs]);
   return (
@@ -22,7 +23,7 @@ export function Near({ retain, memory, atMs }: { retain: Retain; memory: Schemas
             <ol class="recalled near">
               {memories.map((one) => (
                 <li key={one.id}>
-                  <a href={addressOf(one.tenant_id, "memory", one.id)}>{one.content}</a>
+                  <a href={addressOf(one.tenant_id, "memory", one.id)} dir="auto">{cut(one.content, LISTED)}</a>
                   <span class="number">{one.score.toFixed(2)}</span>
                 </li>
               ))}

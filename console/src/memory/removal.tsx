@@ -9,6 +9,8 @@ import { addressOf } from "../place.ts";
 import { counted } from "../shown.ts";
 
 const LISTED = 20;
+/** A large erasure is continued for as long while somebody looks at it; then it continues with the daily work. */
+const LONGEST_MS = 60_000;
 
 /** What can be removed, after it was shown what that is: the memory, or everything about its subject for good. */
 export function Removal({ retain, memory }: { retain: Retain; memory: Schemas["MemoryWithEvents"] }) {
@@ -40,7 +42,11 @@ function Subject({ retain, subject }: { retain: Retain; subject: string }) {
   const erase = async () => {
     const params = { path: { tenant: retain.tenant } };
     const body = { subject, match: "subject" as const };
-    return (await retain.api.POST("/v1/tenants/{tenant}/erase", { params, body: body as never })).data! as Schemas["Erasure"];
+    for (const untilMs = Date.now() + LONGEST_MS; ; ) {
+      const erasure = (await retain.api.POST("/v1/tenants/{tenant}/erase", { params, body: body as never })).data! as Schemas["Erasure"];
+      if (erasure.retry_after_ms === null || Date.now() + erasure.retry_after_ms > untilMs) return erasure;
+      await new Promise((resolve) => setTimeout(resolve, erasure.retry_after_ms!));
+    }
   };
   if (ended !== undefined) return "error" in ended ? <Failure error={ended.error} /> : <Receipt receipt={ended.receipt} />;
   return (

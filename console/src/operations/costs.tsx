@@ -8,7 +8,7 @@ export function Costs({ retain }: { retain: Retain }) {
   const found = useLoaded(() => newest(retain.runs.costs()), []);
   return (
     <>
-      <h2>Costs by day</h2>
+      <h2>Costs by day (UTC)</h2>
       <Show of={found}>
         {([costs, more]) => {
           const most = Math.max(1, ...costs.map(tokens));

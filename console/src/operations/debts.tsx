@@ -1,8 +1,10 @@
 import type { Retain } from "retain-client";
 
+import { useMay } from "../access.tsx";
 import { Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { duration } from "../shown.ts";
+import { Outboxes } from "./outboxes.tsx";
 
 const REFRESH_MS = 10_000;
 /** What each kind of debt is. */
@@ -19,6 +21,7 @@ const NAMES: Record<string, string> = {
 
 /** What is still to be done for the tenant, and is retried without anybody. */
 export function Debts({ retain }: { retain: Retain }) {
+  const may = useMay();
   const found = useLoaded(async () => {
     const params = { path: { tenant: retain.tenant } };
     return (await retain.api.GET("/v1/tenants/{tenant}/debts", { params })).data!.debts.filter((debt) => debt.count > 0);
@@ -46,6 +49,7 @@ export function Debts({ retain }: { retain: Retain }) {
           </>
         )}
       </Show>
+      {may("list_instances") && may("get_instance") && <Outboxes retain={retain} />}
     </>
   );
 }

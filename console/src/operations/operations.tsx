@@ -1,6 +1,7 @@
 import type { Retain } from "retain-client";
 
 import { type Operation, useMay } from "../access.tsx";
+import { asked } from "../api.ts";
 import { Show, useLoaded } from "../loading.tsx";
 import type { Place } from "../place.ts";
 import { Costs } from "./costs.tsx";
@@ -40,7 +41,7 @@ const PARTS: [Operation, (props: { retain: Retain }) => preact.JSX.Element][] = 
 /** Whether the system is well, what it gave up or still owes, what is left of its limits, and who may reach it. */
 export function OperationsView({ retain }: { retain: Retain; place: Place }) {
   const may = useMay();
-  const ready = useLoaded(async () => (await fetch("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
+  const ready = useLoaded(async () => (await asked("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
   return (
     <>
       <h1>Operations</h1>

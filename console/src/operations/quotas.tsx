@@ -2,7 +2,7 @@ import type { Retain, Schemas } from "retain-client";
 
 import { Show, useLoaded } from "../loading.tsx";
 
-const NAMES = { memories: "Memories", runs_a_day: "Runs today", tokens_a_day: "Tokens today" } as const;
+const NAMES = { memories: "Memories", runs_a_day: "Runs today (UTC)", tokens_a_day: "Tokens today (UTC)" } as const;
 
 /** What the tenant may hold and spend, and how much of it is left. */
 export function Quotas({ retain }: { retain: Retain }) {

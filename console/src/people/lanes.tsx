@@ -1,7 +1,7 @@
 import type { Schemas } from "retain-client";
 
 import { addressOf } from "../place.ts";
-import { time, words } from "../shown.ts";
+import { cut, LISTED, time, words } from "../shown.ts";
 
 /** What is known of somebody under one predicate, the earliest first. */
 export interface Lane {
@@ -39,7 +39,7 @@ export function Lanes({ lanes, nowMs }: { lanes: readonly Lane[]; nowMs: number 
                 return (
                   <li key={fact.id}>
                     <span class="fact">
-                      <a href={addressOf(fact.tenant_id, "memory", fact.id)}>{fact.object ?? fact.content}</a>{" "}
+                      <a href={addressOf(fact.tenant_id, "memory", fact.id)} dir="auto">{cut(fact.object ?? fact.content, LISTED)}</a>{" "}
                       <span class="quiet">{time(fact.valid_from_ms)}{fact.valid_to_ms !== null ? ` to ${time(fact.valid_to_ms)}` : " to now"}</span>
                     </span>
                     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">

@@ -32,8 +32,8 @@ export function PeopleView({ retain, place }: { retain: Retain; place: Place }) 
             <ul class="rows people">
               {page.users.map((user) => (
                 <li key={user.id}>
-                  <a href={addressOf(place.tenant, "people", user.id, { as_of_ms })}>{user.id}</a>
-                  <span>{user.name}</span>
+                  <a href={addressOf(place.tenant, "people", user.id, { as_of_ms })}><bdi>{user.id}</bdi></a>
+                  <bdi>{user.name}</bdi>
                   <span class="quiet">{[user.locale, user.timezone].filter(Boolean).join(", ")}</span>
                   <time>{user.last_run_at_ms !== null && `last run ${time(user.last_run_at_ms)}`}</time>
                 </li>

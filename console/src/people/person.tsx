@@ -32,7 +32,7 @@ export function PersonView({ retain, place, id }: { retain: Retain; place: Place
   }, [id, at]);
   return (
     <>
-      <h1>{id}</h1>
+      <h1 dir="auto">{id}</h1>
       <AsOf retain={retain} place={place} />
       <Show of={found}>
         {({ user, memories }) => {

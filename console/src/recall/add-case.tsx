@@ -4,6 +4,7 @@ import type { Retain, Schemas } from "retain-client";
 import { givenIn } from "../form.tsx";
 import { Failure, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
+import { cut } from "../shown.ts";
 
 type Candidate = Schemas["RecalledMemory"];
 type Dataset = Schemas["Dataset"];
@@ -12,10 +13,10 @@ type Dataset = Schemas["Dataset"];
 const COPIED = ["content", "kind", "metadata", "subject", "predicate", "object", "confidence", "importance"] as const;
 
 interface Asked {
-  query?: string;
-  agent_type?: string;
-  house?: string;
-  top_k?: string;
+  query?: string | undefined;
+  agent_type?: string | undefined;
+  house?: string | undefined;
+  top_k?: string | undefined;
 }
 
 /** Puts what is shown into a dataset of recall: the memories as they are, and which of them are to be found. */
@@ -43,7 +44,7 @@ export function AddCase({ retain, settings, recall }: { retain: Retain; settings
         <fieldset>
           <legend>Which of them answer the query?</legend>
           {candidates.map((one, at) => (
-            <label key={one.id} class="check"><input type="checkbox" name="relevant" value={one.id} defaultChecked={at === 0} /> {one.content.slice(0, 120)}</label>
+            <label key={one.id} class="check"><input type="checkbox" name="relevant" value={one.id} defaultChecked={at === 0} /> <bdi>{cut(one.content, 120)}</bdi></label>
           ))}
         </fieldset>
         <div class="conditions">

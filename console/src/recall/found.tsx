@@ -3,6 +3,7 @@ import type { Schemas } from "retain-client";
 
 import { Nothing } from "../loading.tsx";
 import { addressOf } from "../place.ts";
+import { cut, LISTED } from "../shown.ts";
 import { mostOf, Parts } from "./parts.tsx";
 
 type Candidate = Schemas["RecalledMemory"] & { left_out?: string };
@@ -64,7 +65,7 @@ function Row({ rank, found, most, why, note }: {
     <li>
       <span class="rank">{rank}</span>
       <div class="said">
-        <a href={addressOf(found.tenant_id, "memory", found.id)}>{found.content}</a>
+        <a href={addressOf(found.tenant_id, "memory", found.id)} dir="auto">{cut(found.content, LISTED)}</a>
         <p class="quiet">
           found by {sources.length === 0 ? "what is next to it" : sources.join(", ")}; relevance {found.relevance.toFixed(2)}
           {why !== undefined && <>; <b>{why}</b></>}

@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
-import { AsOf, asOf } from "../asof.tsx";
-import { AgentField, Conditions, Field } from "../form.tsx";
+import { AsOf } from "../asof.tsx";
+import { AgentField, Conditions, Field, TimeField } from "../form.tsx";
 import { InvalidField, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { AddCase } from "./add-case.tsx";
@@ -13,19 +13,19 @@ const TOP_K = 10;
 const BELOW = 5;
 /** The names of the other settings begin with it in the address. */
 const OTHER = "other_";
-const NAMES = ["query", "agent_type", "house", "user_id", "valid_at_ms", "top_k", "min_score", "filter"] as const;
+const NAMES = ["query", "agent_type", "house", "user_id", "valid_at_ms", "as_of_ms", "top_k", "min_score", "filter"] as const;
 
-type Settings = Partial<Record<(typeof NAMES)[number], string>>;
+type Settings = Partial<Record<(typeof NAMES)[number], string | undefined>>;
 
 /** Try a query: what is recalled, what each score is made of, and what was just below; or two settings next to each other. */
 export function RecallView({ retain, place }: { retain: Retain; place: Place }) {
   const compared = place.query.compare === "true";
   const first = settingsIn(place.query, "");
-  const other = compared ? { ...first, ...settingsIn(place.query, OTHER) } : undefined;
+  const other = compared ? { ...first, valid_at_ms: undefined, ...settingsIn(place.query, OTHER) } : undefined;
   const [shown, setShown] = useState<Record<string, Schemas["Recall"]>>({});
   const ranksOf = (name: string) => new Map((shown[name]?.memories ?? []).map((one, at) => [one.id, at + 1]));
   const column = (name: string, settings: Settings, against: string | undefined) => (
-    <Column key={name} retain={retain} place={place} name={name} settings={settings} known={(recall) => setShown((before) => ({ ...before, [name]: recall }))}
+    <Column key={name} retain={retain} name={name} settings={settings} known={(recall) => setShown((before) => ({ ...before, [name]: recall }))}
       ranks={against === undefined ? undefined : ranksOf(against)} />
   );
   return (
@@ -61,23 +61,24 @@ function Fields({ retain, settings, prefix }: { retain: Retain; settings: Settin
       <Field label="User" {...named("user_id")} />
       <Field label="How many" {...named("top_k")} type="number" min="1" max="50" placeholder={String(TOP_K)} />
       <Field label="Least relevance" {...named("min_score")} type="number" min="0" max="1" step="any" placeholder="0" />
+      <TimeField label="Valid at" {...named("valid_at_ms")} />
+      {prefix !== "" && <TimeField label="As of" {...named("as_of_ms")} />}
       <Field label="Filter (JSON)" {...named("filter")} placeholder='{"kind": "fact"}' />
     </>
   );
 }
 
-function Column({ retain, place, name, settings, known, ranks }: {
+function Column({ retain, name, settings, known, ranks }: {
   retain: Retain;
-  place: Place;
   name: string;
   settings: Settings;
   known: (recall: Schemas["Recall"]) => void;
   ranks: Map<string, number> | undefined;
 }) {
   const may = useMay();
-  const key = JSON.stringify([settings, place.query.as_of_ms]);
+  const key = JSON.stringify(settings);
   const found = useLoaded(async () => {
-    const recall = await retain.memories.recall(bodyOf(settings, asOf(place)));
+    const recall = await retain.memories.recall(bodyOf(settings));
     known(recall);
     return recall;
   }, [key]);
@@ -106,8 +107,8 @@ function settingsIn(query: Record<string, string>, prefix: string): Settings {
 }
 
 /** Return the body of a recall. Throws an InvalidField for a filter that is not JSON. */
-export function bodyOf(settings: Settings, atMs: number | undefined): Partial<Schemas["RecallBody"]> & { query: string } {
-  const { query = "", agent_type, house, user_id, top_k, min_score, filter } = settings;
+export function bodyOf(settings: Settings): Partial<Schemas["RecallBody"]> & { query: string } {
+  const { query = "", agent_type, house, user_id, valid_at_ms, as_of_ms, top_k, min_score, filter } = settings;
   return {
     query,
     top_k: Number(top_k ?? TOP_K),
@@ -118,7 +119,8 @@ export function bodyOf(settings: Settings, atMs: number | undefined): Partial<Sc
     ...(house && { house }),
     ...(user_id && { user_id }),
     ...(filter && { filter: filterIn(filter) }),
-    ...(atMs !== undefined && { as_of_ms: atMs }),
+    ...(valid_at_ms && { valid_at_ms: Number(valid_at_ms) }),
+    ...(as_of_ms && { as_of_ms: Number(as_of_ms) }),
   };
 }
 

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import type { Loaded } from "../loading.tsx";
+import { afterFailure, type Loaded, pause } from "../loading.tsx";
 
 const REFRESH_MS = 2_000;
 const PAGE = 200;
@@ -20,30 +20,40 @@ export function useRun(retain: Retain, runId: string, again: number): Loaded<Fol
   const [loaded, setLoaded] = useState<Loaded<Followed>>(undefined);
   useEffect(() => {
     let current = true;
-    const follow = async () => {
-      const path = { tenant: retain.tenant, run_id: runId };
-      let known: Schemas["RunEvent"][] = [];
-      let cursor: string | undefined;
-      let drawnMs = 0;
-      while (current) {
-        const run = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}", { params: { path } })).data!;
-        for (let more = true; more && current; ) {
-          const query = { limit: PAGE, ...(cursor !== undefined && { cursor }) };
-          const page = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}/events", { params: { path, query } })).data!;
-          const events = [...known, ...page.events];
-          more = page.cursor !== null;
-          if (current && (!more || Date.now() - drawnMs > REDRAW_MS)) {
-            drawnMs = Date.now();
-            setLoaded({ value: { run, events, whole: !more } });
-          }
-          // The last page is read again: it may have grown.
-          if (page.cursor !== null) [known, cursor] = [events, page.cursor];
+    const path = { tenant: retain.tenant, run_id: runId };
+    let shown: Loaded<Followed>;
+    let known: Schemas["RunEvent"][] = [];
+    let cursor: string | undefined;
+    let drawnMs = 0;
+    const show = (found: Loaded<Followed>) => current && setLoaded((shown = found));
+    /** Read the run and the events that are new; return whether it has ended. */
+    const read = async (): Promise<boolean> => {
+      const run = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}", { params: { path } })).data!;
+      for (let more = true; more && current; ) {
+        const query = { limit: PAGE, ...(cursor !== undefined && { cursor }) };
+        const page = (await retain.api.GET("/v1/agents/{tenant}/runs/{run_id}/events", { params: { path, query } })).data!;
+        const events = [...known, ...page.events];
+        more = page.cursor !== null;
+        if (!more || Date.now() - drawnMs > REDRAW_MS) {
+          drawnMs = Date.now();
+          show({ value: { run, events, whole: !more } });
         }
-        if (run.completed_at_ms !== null) return;
-        await new Promise((resolve) => setTimeout(resolve, REFRESH_MS));
+        // The last page is read again: it may have grown.
+        if (page.cursor !== null) [known, cursor] = [events, page.cursor];
+      }
+      return run.completed_at_ms !== null;
+    };
+    const follow = async () => {
+      for (let ended = false; current && !ended; ) {
+        ended = await read().catch((error: unknown) => {
+          show(afterFailure(shown, error));
+          // What was never seen is not there; what was seen is asked for again.
+          return shown !== undefined && "error" in shown;
+        });
+        if (!ended) await pause(REFRESH_MS);
       }
     };
-    follow().catch((error: unknown) => current && setLoaded({ error }));
+    void follow();
     return () => {
       current = false;
     };

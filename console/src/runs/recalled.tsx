@@ -4,6 +4,7 @@ import { useMay } from "../access.tsx";
 import { Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { Found } from "../recall/found.tsx";
+import { cut } from "../shown.ts";
 import { eventOf, type Step } from "./steps.ts";
 
 const BELOW = 5;
@@ -15,9 +16,13 @@ interface Logged {
   left_out?: { id: string }[];
 }
 
-/** A recall of a run: the same query asked again as of that moment, with what its model read of the candidates. */
+/** A recall of a run, for who may recall. */
 export function Recalled({ retain, run, step }: { retain: Retain; run: Schemas["InspectedRun"]; step: Step }) {
-  const may = useMay();
+  return useMay()("recall_memories") ? <Candidates retain={retain} run={run} step={step} /> : null;
+}
+
+/** A recall of a run: the same query asked again as of that moment, with what its model read of the candidates. */
+function Candidates({ retain, run, step }: { retain: Retain; run: Schemas["InspectedRun"]; step: Step }) {
   const logged = run.input as Logged;
   const called = eventOf(step, "tool_called")?.data.arguments as { query?: string; top_k?: number; filter?: Record<string, unknown> } | undefined;
   const ofCall = (eventOf(step, "tool_answered")?.data.recalled ?? []) as [string, number][];
@@ -26,9 +31,8 @@ export function Recalled({ retain, run, step }: { retain: Retain; run: Schemas["
   const asked = { ...queryOf(run, called), as_of_ms: step.fromMs };
   const topK = called?.top_k ?? Math.max(1, read.size + cut.size);
   const body = { ...asked, top_k: topK, min_score: 0, explain: true, runners_up: BELOW, ...(called?.filter && { filter: called.filter }) };
-  const why = addressOf(run.tenant_id, "recall", undefined, { ...asked, as_of_ms: String(step.fromMs), top_k: String(topK) });
+  const why = addressOf(run.tenant_id, "recall", undefined, { ...asked, as_of_ms: String(step.fromMs), top_k: String(topK), filter: called?.filter && JSON.stringify(called.filter) });
   const found = useLoaded(() => retain.memories.recall(body), [step.seq, run.run_id]);
-  if (!may("recall_memories")) return null;
   return (
     <section class="recall" aria-label="Candidates">
       <h3>Candidates, and what each score is made of</h3>
@@ -62,7 +66,7 @@ function queryOf(run: Schemas["InspectedRun"], called: { query?: string } | unde
   const { input } = run.input as { input?: unknown };
   const query = called?.query ?? (typeof input === "string" ? input : JSON.stringify(input ?? ""));
   return {
-    query: query.slice(0, MOST_CHARACTERS) || "…",
+    query: cut(query, MOST_CHARACTERS, "") || "…",
     agent_type: run.agent_type,
     ...(run.user_id !== null && { user_id: run.user_id }),
   };

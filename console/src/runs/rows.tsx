@@ -10,7 +10,7 @@ import { Continue } from "./continued.tsx";
 import { useRun } from "./follow.ts";
 import { Prompt } from "./prompt.tsx";
 import { Recalled } from "./recalled.tsx";
-import { eventOf, type Step, stepsOf } from "./steps.ts";
+import { eventOf, type Moment, rowAt, type Step, stepsOf } from "./steps.ts";
 import { type Axis, axisOf, Bar, Scale } from "./timeline.tsx";
 
 const USUAL_HEIGHT = 34;
@@ -25,11 +25,12 @@ interface Shown {
   events: readonly Schemas["RunEvent"][];
 }
 
-/** The timeline of a run, a row for each step. at: the number of the event whose row is to be shown. */
-export function Timeline({ retain, run, events, at }: Shown & { at: number | undefined }) {
+/** The timeline of a run, a row for each step. moment: whose row is to be shown. */
+export function Timeline({ retain, run, events, moment }: Shown & { moment: Moment }) {
   const [sought, setSought] = useState("");
   const nowMs = useMemo(() => Date.now(), [events]);
   const steps = useMemo(() => [...recallOf(run), ...stepsOf(events)], [events]);
+  const at = useMemo(() => rowAt(steps, moment), [steps, moment.at, moment.turn, moment.wrote]);
   const axis = useMemo(() => axisOf(steps, nowMs), [steps]);
   const delegates = useMemo(() => delegatesOf(run, steps), [steps]);
   const found = useMemo(() => (sought === "" ? steps : steps.filter((step) => holds(step, sought.toLowerCase()))), [steps, sought]);
@@ -57,7 +58,8 @@ export function Timeline({ retain, run, events, at }: Shown & { at: number | und
           const delegate = delegates.get(step.seq);
           const opened = turned.get(step.seq) ?? (step.seq === at || (delegate !== undefined && !many));
           const turn = (open: boolean) => turned.set(step.seq, open);
-          return <Row retain={retain} run={run} events={events} step={step} axis={axis} nowMs={nowMs} delegate={delegate} opened={opened} turn={turn} />;
+          // A row that becomes the one to be shown is opened, whatever it was before.
+          return <Row key={step.seq === at ? "shown" : "row"} retain={retain} run={run} events={events} step={step} axis={axis} nowMs={nowMs} delegate={delegate} opened={opened || step.seq === at} turn={turn} />;
         }}
       />
     </>

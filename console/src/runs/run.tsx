@@ -39,10 +39,10 @@ export function RunView({ retain, place, runId }: { retain: Retain; place: Place
           </div>
           <Answers retain={retain} run={run} changed={() => setChanges(changes + 1)} />
           <div class="talk">
-            <section aria-label="Asked"><h2>Asked</h2><pre>{text(run.input.input ?? run.input)}</pre></section>
+            <Asked run={run} shown={place.query.at === "asked"} />
             <section aria-label="Answered">
               <h2>Answered</h2>
-              <pre class={run.error ? "bad" : ""}>{run.output ?? (run.error ? text(run.error) : "nothing yet")}</pre>
+              <pre dir="auto" class={run.error ? "bad" : ""}>{run.output ?? (run.error ? text(run.error) : "nothing yet")}</pre>
             </section>
           </div>
           <Facts run={run} />
@@ -51,7 +51,7 @@ export function RunView({ retain, place, runId }: { retain: Retain; place: Place
             {!whole && <span class="quiet" role="status">{counted(events.length, "event")} read …</span>}
             <a class="aside" href={turned}>{raw ? "Timeline" : "Raw events"} <kbd>{RAW_KEY}</kbd></a>
           </div>
-          {raw ? <RawEvents events={events} /> : <Timeline retain={retain} run={run} events={events} at={place.query.at ? Number(place.query.at) : undefined} />}
+          {raw ? <RawEvents events={events} moment={place.query} /> : <Timeline retain={retain} run={run} events={events} moment={place.query} />}
           <Context run={run} />
         </>
       )}
@@ -64,11 +64,42 @@ function turnedOf({ tenant, view, id, query }: Place): string {
   return addressOf(tenant, view, id, { ...query, raw: query.raw === "true" ? undefined : "true" });
 }
 
+interface File {
+  id: string;
+  name: string;
+  media_type: string;
+  bytes: number;
+}
+
+/** What the run was asked, with the files that came with it. shown: whether the address names it. */
+function Asked({ run, shown }: { run: Schemas["InspectedRun"]; shown: boolean }) {
+  const may = useMay();
+  const files = (run.input.attachments ?? []) as File[];
+  const content = ({ id }: File) => `/v1/agents/${encodeURIComponent(run.tenant_id)}/attachments/${encodeURIComponent(id)}/content`;
+  return (
+    <section aria-label="Asked" aria-current={shown ? "location" : undefined}>
+      <h2>Asked</h2>
+      <pre dir="auto">{text(run.input.input ?? run.input)}</pre>
+      {files.length > 0 && (
+        <ul class="files" aria-label="Attachments">
+          {files.map((file) => (
+            <li key={file.id}>
+              {may("download_attachment") ? <a href={content(file)} download={file.name} dir="auto">{file.name}</a> : <bdi>{file.name}</bdi>}{" "}
+              <span class="quiet">{file.media_type}, {counted(file.bytes, "byte")}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </section>
+  );
+}
+
 function Facts({ run }: { run: Schemas["InspectedRun"] }) {
   const ended = run.completed_at_ms;
   return (
     <dl class="facts">
       <dt>Run</dt><dd><code>{run.run_id}</code></dd>
+      {run.agent_version !== null && <><dt>Agent</dt><dd>{run.agent_type}, version {run.agent_version}</dd></>}
       <dt>Instance</dt><dd>{run.instance_id}</dd>
       {run.user_id !== null && <><dt>User</dt><dd><a href={addressOf(run.tenant_id, "people", run.user_id)}>{run.user_id}</a></dd></>}
       {run.by !== null && <><dt>Started by</dt><dd>{run.by}</dd></>}
@@ -89,7 +120,8 @@ function Answers({ retain, run, changed }: { retain: Retain; run: Schemas["Inspe
   const [failure, act] = useActions(changed);
   const { agent_type, instance_id, run_id, waiting_for } = run;
   if (run.status === "failed" || run.status === "cancelled") return may("retry_run") ? <Continue retain={retain} run={run} /> : null;
-  if (run.completed_at_ms !== null) return null;
+  const asks = waiting_for?.kind === "approval";
+  if (run.completed_at_ms !== null || !(asks || may("cancel_run"))) return null;
   return (
     <div class="question">
       {waiting_for?.kind === "approval" && <><p>May it call <b>{waiting_for.tool}</b>?</p><pre>{text(waiting_for.arguments)}</pre></>}

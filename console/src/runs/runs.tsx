@@ -61,7 +61,7 @@ function Row({ run }: { run: Schemas["ListedRun"] }) {
       <span class={`status ${run.status}`}>{run.status}</span>
       <span class="what">
         {run.parent_run_id !== null && <><a href={addressOf(run.tenant_id, "runs", run.parent_run_id)}>delegated</a>, </>}
-        {run.user_id !== null && <>for <a href={addressOf(run.tenant_id, "people", run.user_id)}>{run.user_id}</a>, </>}
+        {run.user_id !== null && <>for <a href={addressOf(run.tenant_id, "people", run.user_id)}><bdi>{run.user_id}</bdi></a>, </>}
         {run.waiting_for !== null ? <b>waits for {asked(run.waiting_for)}</b> : run.instance_id}
       </span>
       <span class="number">

@@ -1,5 +1,7 @@
 import type { Schemas } from "retain-client";
 
+import { text } from "../shown.ts";
+
 type RunEvent = Schemas["RunEvent"];
 
 /** One row of a timeline: a side effect with its beginning and its end, or something that happened at once. */
@@ -115,4 +117,20 @@ function titleOf(event: RunEvent): string {
 /** Return a row's event of one of these kinds, the last if there are several. */
 export function eventOf(step: Step, ...kinds: string[]): RunEvent | undefined {
   return step.events.findLast((event) => kinds.includes(event.kind));
+}
+
+/** Which moment of a run an address names: an event's number, or what wrote a memory, in a turn. */
+export interface Moment {
+  at?: string;
+  turn?: string;
+  wrote?: string;
+}
+
+/** Return the row of a moment, by its number: undefined if the address names none, or the events are not read so far. */
+export function rowAt(steps: readonly Step[], { at, turn, wrote }: Moment): number | undefined {
+  if (at !== undefined) return steps.find((step) => step.seq === Number(at) || step.events.some((event) => event.seq === Number(at)))?.seq;
+  if (turn === undefined) return undefined;
+  const inTurn = steps.filter((step) => step.turn === Number(turn));
+  const named = inTurn.find((step) => step.kind === "tool" && wrote !== undefined && text(eventOf(step, "tool_answered")?.data.content).includes(wrote));
+  return (named ?? inTurn[0])?.seq;
 }
