@@ -43,8 +43,8 @@ chromium: .venv/.ready ## install the browser of the tests where this user may, 
 screenshots: setup chromium ## take the pictures of docs/console.md again, over the demo on the real workerd
 	@$(VENV) -m tests.console.screenshots
 
-console-at-size: setup chromium ## drive every screen of the console over 10,000 memories and 2,000 runs
-	@$(VENV) -m tests.console.at_size
+console-at-size: setup chromium ## drive every screen of the console over 10,000 memories and 2,000 runs, and measure it
+	@$(VENV) -m benchmarks.console
 
 demo: setup ## run the order-triage scenario end to end on the real workerd; SERVE=1 keeps serving it for the console
 	@$(VENV) -m retain.cli demo $(if $(SERVE),--serve)

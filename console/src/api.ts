@@ -19,7 +19,7 @@ export async function asked(url: URL | string, options: RequestInit = {}): Promi
   headers.set("x-requested-with", "XMLHttpRequest");
   const answer = await fetch(url, { ...options, headers, redirect: "manual" });
   if (answer.type !== "opaqueredirect" && answer.status !== 401) return answer;
-  const problem = { code: SESSION_ENDED, detail: "You are no longer signed in." };
+  const problem = { code: SESSION_ENDED, detail: "You are not signed in, or no longer." };
   return new Response(JSON.stringify(problem), { status: 401, headers: { "content-type": "application/problem+json" } });
 }
 

@@ -89,7 +89,7 @@ function Console() {
           ))}
         </nav>
         <Tenants retain={retain} place={place} />
-        <span class="who" title="Times are shown in this zone">{ZONE}</span>
+        <span class="zone" title="Times are shown in this zone">{ZONE}</span>
         {access && <span class="who" title={access.name}>{access.role}</span>}
       </header>
       <main id="content" tabIndex={-1}>

@@ -7,7 +7,7 @@ const RESTORED_MS = 3_000;
 
 /** Return the page's title at a place: tabs, bookmarks and screen readers name it. */
 export function titleOf({ tenant, view, id }: Place, views: Record<string, string>): string {
-  return [id, views[view] ?? "Runs", tenant, "Retain"].filter(Boolean).join(" – ");
+  return [id, views[view] ?? "Runs", tenant, "Retain"].filter(Boolean).join(" · ");
 }
 
 /** Name the page, and when somebody goes to another place, begin at its top; going back, where they were. */

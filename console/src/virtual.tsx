@@ -4,6 +4,9 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 /** Pixels above and below the window of which the rows are drawn too. */
 const AROUND = 600;
 
+/** What somebody does who moves the page. */
+const MOVES = ["wheel", "touchmove", "keydown", "pointerdown"] as const;
+
 /** Where each row of a list begins, and where the last one ends: a row that was not measured has the usual height. */
 export function offsetsOf(keys: readonly number[], heights: ReadonlyMap<number, number>, usual: number): number[] {
   const offsets = [0];
@@ -83,10 +86,18 @@ export function Virtual({ keys, usual, at, row, name }: {
     for (const child of list.current?.children ?? []) observer.current?.observe(child);
   });
   const shown = at === undefined ? -1 : keys.indexOf(at);
+  const held = useRef(true);
   useLayoutEffect(() => {
-    if (shown < 0 || list.current === null) return;
+    held.current = true;
+    const release = () => (held.current = false);
+    for (const name of MOVES) addEventListener(name, release, { passive: true });
+    return () => MOVES.forEach((name) => removeEventListener(name, release));
+  }, [at]);
+  useLayoutEffect(() => {
+    // The rows before it may turn out higher than usual, so it is held in its place until somebody moves the page.
+    if (shown < 0 || list.current === null || !held.current) return;
     scrollTo({ top: list.current.getBoundingClientRect().top + scrollY + offsetsOf(keys, heights, usual)[shown]! - 120 });
-  }, [at, shown >= 0]);
+  });
 
   return (
     <ol ref={list} class="virtual" aria-label={name} style={{ height: `${offsets.at(-1)}px` }}>

@@ -1,22 +1,11 @@
-"""Drive every screen over a tenant with 10,000 memories and 2,000 runs, one of them with 5,000 events.
-
-python -m tests.console.at_size [--records 10000] [--runs 2000] [--events 5000]
-"""
+"""Drive every screen over a large tenant. `benchmarks/console.py` does it at its full size, and measures it."""
 
 from __future__ import annotations
 
-import argparse
-import tempfile
-from pathlib import Path
-
-import httpx
 from playwright.sync_api import Page, expect
 
 from tests.console.screens import Screen, check_widths, opened, violations
-from tests.e2e.local_state import LocalState
-from tests.support.browser import browsing
-from tests.support.large_tenant import LargeTenant, large_tenant
-from tools.local_server import serving
+from tests.support.large_tenant import LargeTenant
 
 MOST_ROWS = 120
 """The most rows of a timeline that the page holds at once."""
@@ -43,12 +32,13 @@ def views(tenant: LargeTenant) -> list[Screen]:
     ]
 
 
-def drive(page: Page, base_url: str, tenant: LargeTenant) -> None:
-    """Open every view, at three widths and with axe; page through lists, and through the long run."""
+def drive(page: Page, base_url: str, tenant: LargeTenant, *, rules: bool) -> None:
+    """Open every view, at three widths; page through lists, and through the long run. rules: check those of axe too."""
     for view in views(tenant):
         opened(page, base_url, tenant.tenant_id, view)
         check_widths(page, view)
-        assert violations(page) == [], view.name
+        if rules:
+            assert violations(page) == [], view.name
     _page_on(page, base_url, tenant)
     _scroll_through(page, base_url, tenant)
 
@@ -74,29 +64,11 @@ def _scroll_through(page: Page, base_url: str, tenant: LargeTenant) -> None:
         expect(rows.first).to_be_visible()
         assert 0 < rows.count() <= MOST_ROWS
     expect(rows.last).to_have_attribute("aria-posinset", str(tenant.steps))
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    expect(rows).to_have_count(tenant.steps)
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    expect(rows).not_to_have_count(tenant.steps)
     page.get_by_label("Find").fill("no such text")
     expect(page.get_by_text("No row has this text.")).to_be_visible()
     page.get_by_label("Find").fill("delegate")
     expect(page.locator(".virtual .title").first).to_contain_text("Model, turn 1")
-
-
-def main() -> None:
-    """Fill the tenant and drive the views; print what was done."""
-    parser = argparse.ArgumentParser(prog="python -m tests.console.at_size")
-    parser.add_argument("--records", type=int, default=10_000)
-    parser.add_argument("--runs", type=int, default=2_000)
-    parser.add_argument("--events", type=int, default=5_000)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
-        with httpx.Client(base_url=server.base_url, timeout=120) as client:
-            state = LocalState(Path(folder))
-            tenant = large_tenant(client, state, "default", **vars(options))
-        with browsing() as browser:
-            browser.do(f"open {server.base_url}/console#/{tenant.tenant_id}")
-            drive(browser.tab, server.base_url, tenant)
-            assert browser.errors == [], browser.errors
-    print(f"{len(views(tenant))} views over {vars(options)}")
-
-
-if __name__ == "__main__":
-    main()

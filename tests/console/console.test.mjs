@@ -285,6 +285,6 @@ test("what was known stays after a failure", () => {
 
 test("a place has a title", () => {
   const titles = { runs: "Runs", memory: "Memory" };
-  assert.equal(titleOf({ tenant: "acme", view: "memory", id: "M", query: {} }, titles), "M – Memory – acme – Retain");
-  assert.equal(titleOf({ tenant: "acme", view: "nothing", query: {} }, titles), "Runs – acme – Retain");
+  assert.equal(titleOf({ tenant: "acme", view: "memory", id: "M", query: {} }, titles), "M · Memory · acme · Retain");
+  assert.equal(titleOf({ tenant: "acme", view: "nothing", query: {} }, titles), "Runs · acme · Retain");
 });

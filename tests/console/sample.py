@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
@@ -23,9 +24,13 @@ def fill(base_url: str, tenant_id: str) -> None:
     """Play the demo in a tenant, which is registered unless it is, and leave there what the other screens show."""
     with httpx.Client(base_url=base_url, timeout=120) as api:
         assert api.put(f"/admin/tenants/{tenant_id}").is_success
-        demo.tell(base_url, tenant_id)
-        for part in (_people, _waiting_run, _edited_memory, _evaluations, _operations):
-            part(api, tenant_id)
+        with ThreadPoolExecutor() as parts:
+            other = [parts.submit(part, api, tenant_id) for part in (_people, _evaluations)]
+            demo.tell(base_url, tenant_id)
+            for part in (_waiting_run, _edited_memory, _operations):
+                part(api, tenant_id)
+            for done in other:
+                done.result()
 
 
 def _people(api: httpx.Client, tenant_id: str) -> None:
