@@ -74,7 +74,7 @@ def test_a_memory_s_source_opens_the_step_that_wrote_it(page: Page, api: httpx.C
 def test_instances_are_asked_what_their_outboxes_owe(page: Page, tenant_id: str) -> None:
     """One of them is made to owe something: what instances answer is tested with them."""
 
-    def behind(route: Route) -> None:
+    def owing(route: Route) -> None:
         answer = route.fetch()
         owed = {"entries": 3, "attempts": 2, "due_at_ms": 1_800_000_000_000}
         route.fulfill(response=answer, json={**answer.json(), "owed": owed})
@@ -84,7 +84,7 @@ def test_instances_are_asked_what_their_outboxes_owe(page: Page, tenant_id: str)
     expect(page.get_by_text(re.compile(r"Nothing is owed by [3-9] instances\."))).to_be_visible()
     expect(page.get_by_text("all that D1 knows")).to_be_visible()
     page.reload()
-    page.route(f"**/v1/agents/{tenant_id}/clerk/instances/*", behind)
+    page.route(f"**/v1/agents/{tenant_id}/clerk/instances/*", owing)
     page.get_by_role("button", name="Ask the 20 newest").click()
     expect(page.get_by_role("listitem").filter(has_text="3 entries")).to_contain_text("2 attempts so far")
 

@@ -84,7 +84,7 @@ def _for_several(sql: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Owed:
+class OwedEntries:
     """What an outbox owes to D1. attempts: of its oldest entry. due_at_ms: when that is written next; None without any."""
 
     entries: int
@@ -143,15 +143,15 @@ class Outbox:
         row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
         return int(row[0]["due_at_ms"]) if row else None
 
-    def owed(self) -> Owed:
+    def owed(self) -> OwedEntries:
         """Return how much is owed, and how far its oldest entry is."""
         if self._is_empty:
-            return Owed(0, 0, None)
+            return OwedEntries(0, 0, None)
         oldest = (
             "SELECT attempts, due_at_ms, (SELECT COUNT(*) FROM outbox) AS entries FROM outbox ORDER BY entry_id LIMIT 1"
         )
         rows = self._local.run(oldest).rows
-        return Owed(**{name: int(value) for name, value in rows[0].items()}) if rows else Owed(0, 0, None)
+        return OwedEntries(**{name: int(value) for name, value in rows[0].items()}) if rows else OwedEntries(0, 0, None)
 
     async def flush(self) -> bool:
         """Write what is owed, oldest first; return True when nothing is left.

@@ -13,7 +13,7 @@ type Named = Schemas["Conversation"];
 /** An instance that D1 is owed something of, or that did not answer. */
 interface Asked {
   instance: Named;
-  owed: Schemas["Owed"] | undefined;
+  owed: Schemas["OwedEntries"] | undefined;
 }
 
 interface Found {

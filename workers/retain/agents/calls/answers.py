@@ -12,7 +12,7 @@ from retain.agents.calls.report import OpenStatus
 from retain.agents.calls.requests import ReadPosition
 from retain.json_text import Json, JsonObject
 from retain.memory.procedures.posterior import Posterior
-from retain.outbox import Owed
+from retain.outbox import OwedEntries
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class InstanceDescription:
     queue: tuple[QueuedSummary, ...]
     working: JsonObject
     procedures: Mapping[str, Mapping[str, Posterior]]
-    owed: Owed
+    owed: OwedEntries
 
     def to_json(self) -> dict[str, Json]:
         """Return the description as the HTTP interface shows it."""

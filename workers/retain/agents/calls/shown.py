@@ -14,7 +14,7 @@ from retain.agents.calls.report import BegunCall, EndStatus, FollowedWorkflow, O
 from retain.json_text import JsonObject
 from retain.memory.conversations.reading import Conversation, Message
 from retain.memory.conversations.statements import MessageRole
-from retain.outbox import Owed
+from retain.outbox import OwedEntries
 
 
 class ListedAgentJson(TypedDict):
@@ -167,7 +167,7 @@ class InstanceJson(TypedDict):
     run_log: list[LogEntry]
     working: JsonObject
     procedures: dict[str, dict[str, PosteriorJson]]
-    owed: Owed
+    owed: OwedEntries
     conversation: ShownConversationJson | None
 
 
