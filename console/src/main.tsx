@@ -54,16 +54,29 @@ function View({ retain, place }: { retain: Retain; place: Place }) {
   return id === undefined ? <RunsView {...at} /> : <RunView {...at} runId={id} />;
 }
 
+/** Tenants that are listed; a deployment with more has a field for their names, which suggests the first. */
+const LISTED_TENANTS = 200;
+
 function Tenants({ retain, place }: { retain: Retain; place: Place }) {
-  const found = useLoaded(async () => (await retain.api.GET("/v1/tenants", { params: { query: { limit: 200 } } })).data!.tenants, []);
-  const known = found !== undefined && "value" in found ? found.value.map((one) => one.tenant) : [];
+  const found = useLoaded(async () => (await retain.api.GET("/v1/tenants", { params: { query: { limit: LISTED_TENANTS } } })).data!, []);
+  const page = found !== undefined && "value" in found ? found.value : undefined;
+  const known = (page?.tenants ?? []).map((one) => one.tenant);
   const names = known.includes(place.tenant) ? known : [place.tenant, ...known];
+  const goTo = (event: { currentTarget: { value: string } }) => {
+    const name = event.currentTarget.value.trim();
+    if (name !== "") location.hash = addressOf(name, place.view);
+  };
   return (
     <label class="tenant">
       Tenant{" "}
-      <select value={place.tenant} onChange={(event) => (location.hash = addressOf(event.currentTarget.value, place.view))}>
-        {names.map((name) => <option key={name}>{name}</option>)}
-      </select>
+      {page?.cursor == null ? (
+        <select value={place.tenant} onChange={goTo}>{names.map((name) => <option key={name}>{name}</option>)}</select>
+      ) : (
+        <>
+          <input key={place.tenant} list="tenants" autocomplete="off" defaultValue={place.tenant} onChange={goTo} />
+          <datalist id="tenants">{names.map((name) => <option key={name} value={name} />)}</datalist>
+        </>
+      )}
     </label>
   );
 }

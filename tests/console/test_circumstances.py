@@ -162,7 +162,7 @@ def test_names_and_texts_of_every_script_and_length_are_shown(page: Page, api: h
         expect(page.locator(".recalled.near, .nothing").first).to_be_attached()
     assert page.get_by_label("Content").evaluate("one => one.matches(':dir(rtl)')")
     page.get_by_role("link", name="Memory", exact=True).click()
-    assert page.get_by_role("link", name=_HEBREW).evaluate("one => one.matches(':dir(rtl)')")
+    assert page.get_by_role("link", name=_HEBREW, exact=True).evaluate("one => one.matches(':dir(rtl)')")
     shown = page.locator(".memories .content").filter(has_text="aaaa")
     assert len(shown.inner_text()) < 1_000
     page.set_viewport_size({"width": 360, "height": 800})
@@ -203,6 +203,24 @@ def test_every_view_of_an_empty_tenant_says_what_would_be_there(page: Page, api:
         opened(page, address, _EMPTY, Screen(view, view, shown))
         assert violations(page) == [], view
     expect(page).to_have_title("Operations · without-anything · Retain")
+
+
+def test_a_tenant_that_is_not_listed_is_named(page: Page, api: httpx.Client) -> None:
+    """A deployment has more tenants than a list shows: the page reads a list that ends with a cursor."""
+
+    def ends_early(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "cursor": "more"})
+
+    assert api.put("/admin/tenants/not-listed").status_code == 201
+    page.route("**/admin/tenants?*", ends_early)
+    page.reload()
+    field = page.get_by_label("Tenant")
+    expect(field).to_have_attribute("list", "tenants")
+    field.fill("not-listed")
+    field.press("Enter")
+    expect(page.get_by_text("There are no such runs.")).to_be_visible()
+    assert page.url.endswith("#/not-listed/runs")
 
 
 def test_two_times_are_compared(page: Page, api: httpx.Client, tenant_id: str) -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.models.chat import ChatReply
-from tests.e2e.calls import run
+from tests.e2e.calls import recorded_run, run
 from tests.e2e.conftest import Steered
 from tests.e2e.puppet import Puppet, order
 from tests.support.anthropic_server import AnthropicServer
+from tests.support.browser import browsing
 from tests.support.files import PDF, data_url, png
 
 pytestmark = pytest.mark.workerd
@@ -168,3 +169,17 @@ def test_a_body_with_files_has_a_largest_size(steered: Steered) -> None:
         headers = {"content-type": "application/json"}
         answer = steered.api.post(f"/v1/agents/{tenant_id}/viewer/run", content=body, headers=headers)
         assert answer.status_code == status, answer.text
+
+
+def test_the_console_lists_what_came_with_a_run_for_download(steered: Steered) -> None:
+    tenant_id, picture = steered.tenant(), png(padding=2_000)
+    image = upload(steered.api, tenant_id, picture, "image/png", name="café & תמונה.png")
+    ended = run(steered.api, tenant_id, "viewer", order(say="seen"), attachments=[{"id": image["id"]}])
+    recorded_run(steered.api, tenant_id, ended["run_id"])
+    with browsing() as browser:
+        browser.do(f"open {steered.server.base_url}/console#/{tenant_id}/runs/{ended['run_id']}")
+        link = browser.tab.get_by_role("link", name="café & תמונה.png")
+        with browser.tab.expect_download() as begun:
+            link.click()
+        assert begun.value.path().read_bytes() == picture
+        assert browser.errors == []
