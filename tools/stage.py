@@ -58,7 +58,7 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict
     """Return what `.build/` must contain: path relative to it, and content. agents: the folder of definitions."""
     files: dict[str, bytes] = {}
     for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
-        for path in sorted(folder.rglob("*.py")):
+        for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.mjs")]):
             relative = path.relative_to(folder).as_posix()
             if not relative.startswith(_NOT_UPLOADED):
                 files[prefix + relative] = path.read_bytes()

@@ -49,7 +49,7 @@ class Default(WorkerEntrypoint):
     """The Worker's entrypoint."""
 
     def __init__(self, ctx: Any, env: Any) -> None:
-        super().__init__(ctx, env)
+        self.ctx, self.env = ctx, env  # what the base class does, after wrapping both once more
         vars(self)["fetch"] = _Fetching(self)
 
     async def fetch(self, request: Any) -> Any:

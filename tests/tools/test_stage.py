@@ -28,7 +28,7 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
     assert "workers/__init__.py" not in staged, "Cloudflare's SDK is a package of that name"
     assert "__init__.py" not in staged, "the module root is not a package"
     others = [name for name in staged if not name.endswith(".py")]
-    assert others == ["agents.json"]
+    assert others == ["adapters/exchange.mjs", "agents.json"]
     assert not [
         name
         for name in staged

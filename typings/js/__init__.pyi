@@ -1,5 +1,5 @@
 from collections.abc import Awaitable, Iterable
-from typing import Any, Literal, overload
+from typing import Any, Literal, Protocol, overload
 
 from pyodide.ffi import JsProxy
 
@@ -132,6 +132,31 @@ class AbortController:
     @staticmethod
     def new() -> AbortController: ...
     def abort(self) -> None: ...
+
+class Sent(Awaitable[Response], Protocol):
+    """The promise of `send` in `adapters/exchange.mjs`."""
+
+    def giveUp(self) -> None: ...
+
+class Exchanged:
+    """What the promise of `exchange` becomes. size: -1 where there is no content because it has not been received."""
+
+    response: Response
+    content: ArrayBuffer
+    size: int
+
+class Exchange(Awaitable[Exchanged], Protocol):
+    """The promise of `exchange` in `adapters/exchange.mjs`."""
+
+    def giveUp(self) -> None: ...
+
+class Exchanging:
+    """The module `adapters/exchange.mjs`."""
+
+    def send(self, method: str, url: str, headers: str, body: object, timeout_ms: int) -> Sent: ...
+    def exchange(
+        self, method: str, url: str, headers: str, body: object, timeout_ms: int, at_once_bytes: int
+    ) -> Exchange: ...
 
 class CryptoKey: ...
 

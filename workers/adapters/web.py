@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import json
 import logging
 import re
@@ -17,7 +18,7 @@ from retain import errors
 from retain.http import Response, response_too_large
 from retain.limits.room import SMALL_BYTES, arriving
 from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
-from workers import wait_until
+from workers import import_from_javascript, wait_until
 
 _T = TypeVar("_T")
 _written = json.JSONEncoder(separators=(",", ":")).encode
@@ -128,33 +129,32 @@ async def fetch(
 
     A task that is cancelled aborts the request.
     """
-    given_up = js.AbortController.new()
+    exchange = _exchanging().exchange
+    given = (method, url, _written(dict(headers)), _sendable(body), timeout_ms, min(limit_bytes, SMALL_BYTES))
+    answering = None
     try:
-        response = await _sent(given_up, method, url, headers, body, timeout_ms)
-        content = await _bounded(response, limit_bytes)
+        answering = exchange(*given)
+        answer = await answering
+        response, size = answer.response, answer.size
+        content = await _bounded(response, limit_bytes) if size < 0 else HeldBuffer(answer.content, size)
     except JsException as error:
         raise _failed(url, error) from error
     except asyncio.CancelledError:
-        given_up.abort()
+        if answering is not None:
+            answering.giveUp()
         raise
     return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
 
 
-def _sent(
-    given_up: js.AbortController,
-    method: str,
-    url: str,
-    headers: Mapping[str, str],
-    body: str | bytes | None,
-    timeout_ms: int,
-) -> Awaitable[js.Response]:
-    """Send a request, which the controller or the time ends. Redirects are not followed. Raises: JsException."""
-    given: dict[str, object] = {"method": method, "headers": dict(headers), "redirect": "manual"}
-    options = js.JSON.parse(_written(given))  # one conversion: an object of Python would take one for each value
-    if body is not None:
-        options.body = to_js(body)
-    options.signal = js.AbortSignal.any(to_js([given_up.signal, js.AbortSignal.timeout(timeout_ms)]))
-    return js.fetch(url, options)
+@functools.cache
+def _exchanging() -> js.Exchanging:
+    """Return the module of JavaScript that sends requests. It can only be loaded while a request is answered."""
+    module: js.Exchanging = import_from_javascript("adapters/exchange.mjs")
+    return module
+
+
+def _sendable(body: str | bytes | None) -> object:
+    return to_js(body) if isinstance(body, bytes) else body
 
 
 async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffer:
@@ -196,10 +196,10 @@ async def fetch_stream(
     limit_bytes: int = MAX_STREAM_BYTES,
 ) -> AsyncIterator[StreamedResponse]:
     """Send one request and pass on the answer as it arrives: the port `FetchStream`."""
-    given_up = js.AbortController.new()
+    sent = _exchanging().send(method, url, _written(dict(headers)), _sendable(body), timeout_ms)
     try:
         try:
-            response = await _soon(_sent(given_up, method, url, headers, body, timeout_ms), silence_ms)
+            response = await _soon(sent, silence_ms)
         except JsException as error:
             raise _failed(url, error) from error
         reader = response.body.getReader() if response.body else None
@@ -207,7 +207,7 @@ async def fetch_stream(
             int(response.status), ReceivedHeaders(response.headers), stream_chunks(reader, silence_ms, limit_bytes)
         )
     finally:
-        given_up.abort()
+        sent.giveUp()
 
 
 async def stream_chunks(
