@@ -13,6 +13,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, urlsplit
 
+import fastjsonschema  # noqa: F401
+import ulid  # noqa: F401
+
+import assembly.gateway  # noqa: F401 -- here, not with the first call of a tool: see the comment below
 from adapters.body import ArrivingBody
 from adapters.web import Headers, platform_response
 from assembly.root import Assembly, assembly_of
@@ -40,6 +44,9 @@ _OF_OPENAI = ("/v1/chat/", "/v1/models")
 """Under which OpenAI's interface of chat models is answered."""
 _CROSSED = "/v1/"
 """Where pages of the origins may come that keys of applications allow."""
+# What a call of a tool needs is loaded with this module, and so is in the memory snapshot that Cloudflare takes of a
+# deployed Worker. All other areas are loaded by their first request.
+# Source: https://developers.cloudflare.com/workers/languages/python/how-python-workers-work/
 _log = logging.getLogger("retain.entry")
 _memory = Memory(now_ms)
 """The memory of the isolate, of which each request takes what it needs."""

@@ -95,7 +95,7 @@ def check_version(value: object) -> str:
 
 def new_id() -> str:
     """Return a new ULID for the current time."""
-    from ulid import ULID  # the module draws randomness, which the Workers runtime allows only inside a request
+    from ulid import ULID  # programs that embed the library need not load it
 
     return str(ULID())
 

@@ -25,6 +25,13 @@ class DurableObject:
         self.env = env
 
 
+def import_from_javascript(module_name: str) -> Any:
+    """Return the counterpart of a module of JavaScript."""
+    from tests.shell.platform import exchange  # which imports `js`
+
+    return {"adapters/exchange.mjs": exchange}[module_name]
+
+
 def wait_until(promise: Any) -> None:
     """Let a future complete after the answer. Anything but a future is lost, as on the platform."""
     if isinstance(promise, asyncio.Future):
