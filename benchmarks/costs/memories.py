@@ -14,6 +14,7 @@ from hashlib import sha256
 from itertools import product
 
 from retain.limits.vector_filter import FILTERABLE
+from retain.limits.vectorize import LAG_MS
 from retain.memory.recall.preparation import SIGNATURE_BITS, prepare
 from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import Utterance, content_hash
@@ -54,6 +55,11 @@ class FewVectors:
     def filterable(self) -> Mapping[str, PropertyType]:
         """Return what every index filters by."""
         return FILTERABLE
+
+    @property
+    def lag_ms(self) -> int:
+        """Return that of the platform's index."""
+        return LAG_MS
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:  # noqa: ARG002 -- the port's name
         """Do nothing."""

@@ -14,6 +14,7 @@ from retain.host.clock import ManualClock
 from retain.host.connection import open_connection
 from retain.host.sql import SqliteSql
 from retain.limits.vector_filter import FILTERABLE
+from retain.limits.vectorize import LAG_MS
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.records.vector_names import vector_id, vector_namespace
 from retain.memory.scope import Scope
@@ -28,6 +29,7 @@ class StandInFile:
     """The vector index of a stopped local server: only writes."""
 
     filterable: Mapping[str, PropertyType] = FILTERABLE
+    lag_ms = LAG_MS
 
     def __init__(self, path: Path, dimensions: int) -> None:
         self._connection = sqlite3.connect(path)

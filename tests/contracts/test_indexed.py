@@ -18,7 +18,7 @@ from retain.errors import LimitExceeded, Misconfigured, RetainError, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
-from retain.limits.vectorize import GRACE_MS
+from retain.limits.vectorize import GRACE_MS, LAG_MS
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from retain.testing import VectorMemorySuite
 from tests.contracts.backends import DIMENSIONS, MODEL, indexed, migrated, namespace
@@ -32,6 +32,7 @@ class LateIndex:
     def __init__(self) -> None:
         self.shown = SqliteVectorIndex.open(DIMENSIONS)
         self.filterable = self.shown.filterable
+        self.lag_ms = LAG_MS
         self.waiting: list[Sequence[VectorEntry] | tuple[str, ...]] = []
         self.down = False
         self.before_upsert: Callable[[], Awaitable[None]] | None = None

@@ -9,6 +9,7 @@ import httpx
 
 from retain.limits.vector_filter import FILTERABLE
 from retain.limits.vectorize import (
+    LAG_MS,
     MAX_DELETE_IDS,
     MAX_GET_IDS,
     check_entries,
@@ -50,6 +51,7 @@ class HttpVectorIndex:
         self._binding = binding
         self._dimensions = dimensions
         self.filterable = FILTERABLE
+        self.lag_ms = LAG_MS
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         """Write the vectors."""

@@ -14,6 +14,7 @@ from retain.json_text import Json
 from retain.limits.deadlines import VECTOR_QUERY_MS, vector_write_ms
 from retain.limits.vector_filter import FILTERABLE
 from retain.limits.vectorize import (
+    LAG_MS,
     MAX_DELETE_IDS,
     MAX_GET_IDS,
     check_entries,
@@ -41,6 +42,7 @@ class Vectorize:
         """declared: the properties with a metadata index beyond those of every deployment."""
         self._index = binding._binding
         self.filterable: Mapping[str, PropertyType] = {**FILTERABLE, **(declared or {})}
+        self.lag_ms: int = LAG_MS
         self._dimensions: int | None = None
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:

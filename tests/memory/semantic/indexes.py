@@ -7,6 +7,7 @@ from typing import Any
 
 from retain.errors import UpstreamFailed
 from retain.host.clock import ManualClock
+from retain.limits.vectorize import LAG_MS
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorIndex, VectorMatch
 from tests.memory.semantic.substrate import ListedIndex
 
@@ -17,6 +18,7 @@ class _Passing:
     def __init__(self, index: VectorIndex) -> None:
         self.inner = index
         self.filterable = index.filterable
+        self.lag_ms: int = LAG_MS
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         return await self.inner.upsert(entries)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from retain.errors import LimitExceeded
+from retain.limits.vectorize import LAG_MS
 from retain.memory.recall.query import (
     CONTEXT_CHARACTERS,
     MAX_CONTEXT_BYTES,
@@ -14,7 +15,6 @@ from retain.memory.recall.query import (
     analyse,
     latest,
 )
-from retain.memory.recall.recall import FRESH_MS
 from retain.memory.recall.relevance import MIN_SCORE
 from retain.ports import SqlResult, Statement
 from tests.memory.semantic.substrate import Substrate
@@ -72,7 +72,7 @@ async def test_a_query_of_stop_words_is_about_what_was_said_before(substrate: Su
 async def test_words_of_the_context_rank_and_do_not_search(substrate: Substrate) -> None:
     await stored(substrate)
     await substrate.reconcile()
-    substrate.clock.advance(FRESH_MS + 1)
+    substrate.clock.advance(LAG_MS + 1)
     substrate.index = AwayIndex(substrate.vectors._connection, 256)
     assert await substrate.found("sauna", context=TALK) == [PRICES[3]]
     assert (await substrate.found("francs", context=TALK))[0] == KAYAK

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from retain.errors import Unavailable
+from retain.limits.vectorize import LAG_MS
 from retain.memory.recall.recall import RecallQuery
 from retain.memory.recall.sources import matching, nearest
 from retain.memory.records.record import NewRecord
@@ -56,9 +57,32 @@ async def test_an_acknowledged_write_is_found_by_a_paraphrase_before_the_index_s
             [NewRecord(f"Parcel {number} left the depot.") for number in range(start, start + 50)], AGENT_SOURCE
         )
     monkeypatch.setattr(substrate.vectors, "query", nothing)
+    monkeypatch.setattr(substrate.vectors, "lag_ms", LAG_MS)
     assert (await substrate.found("physician medicine medication", top_k=1)) == [
         "The doctor recommended tablets of aspirin"
     ]
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["shows writes at once", "shows writes late"])
+async def test_what_was_sent_is_compared_here_only_while_the_index_may_not_show_it(
+    substrate: Substrate, *, late: bool
+) -> None:
+    substrate.index = silent = SilentIndex(substrate.vectors)
+    silent.lag_ms = LAG_MS if late else 0
+    await substrate.store("The doctor recommended tablets of aspirin")
+    substrate.clock.advance(1)
+    found = await substrate.memory().search(RecallQuery("physician medicine medication"))
+    assert [hit.found_by for hit in found] == ([("recent",)] if late else [])
+
+
+async def test_what_could_not_be_sent_is_compared_here_whatever_the_index_promises(substrate: Substrate) -> None:
+    substrate.index = silent = SilentIndex(substrate.vectors)
+    silent.lag_ms = 0
+    await substrate.store("The doctor recommended tablets of aspirin")
+    await substrate.d1.run("UPDATE memory_outbox SET state = 'owed'")
+    substrate.clock.advance(1)
+    found = await substrate.memory().search(RecallQuery("physician medicine medication"))
+    assert [hit.found_by for hit in found] == [("recent",)]
 
 
 def counted_queries(substrate: Substrate, monkeypatch: pytest.MonkeyPatch) -> list[str]:

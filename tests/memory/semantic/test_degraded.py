@@ -12,7 +12,8 @@ from retain.agents.calls.run_request import Budget
 from retain.agents.tools.built_in import CallContext, RecallMemory
 from retain.errors import InvalidInput, RetainError, Unavailable, UpstreamFailed
 from retain.host.vectors import SqliteVectorIndex
-from retain.memory.recall.recall import FRESH_MS, RecallQuery
+from retain.limits.vectorize import LAG_MS
+from retain.memory.recall.recall import RecallQuery
 from retain.memory.recall.relevance import MIN_SCORE
 from retain.memory.records.record import NewRecord, Utterance
 from retain.models.embedding import Embedder
@@ -184,6 +185,6 @@ async def test_what_follows_a_long_turn_needs_no_vector(substrate: Substrate) ->
     turns = [NewRecord(one, utterance=Utterance("walk", place, "Ann", 0)) for place, one in enumerate(contents)]
     await substrate.memory().store_all(turns, AGENT_SOURCE)
     await substrate.reconcile()
-    substrate.clock.advance(FRESH_MS + 1)
+    substrate.clock.advance(LAG_MS + 1)
     substrate.index = AwayIndex(substrate.vectors._connection, substrate.embedder.dimensions)
     assert {contents[0], contents[4]} <= {*await substrate.found("heron", top_k=20)}

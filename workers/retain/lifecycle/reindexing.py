@@ -18,8 +18,8 @@ from retain.json_text import JsonObject
 from retain.ledgers.errors import Trouble, park, settle
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus
+from retain.limits.vectorize import LAG_MS
 from retain.memory.indexer import Indexer
-from retain.memory.recall.recall import FRESH_MS
 from retain.memory.records.rows import record_of
 from retain.ports import Row, Statement
 from retain.tenants.history import Change, HistoryEntry, digest_of
@@ -133,7 +133,7 @@ class Reindexing:
     async def _slice(self, indexer: Indexer, tenant_id: str, job: Row) -> None:
         sql, now = self._stores.sql, self._stores.clock()
         cursor = int(job["cursor"])
-        rows = (await sql.run(_SLICE, now - FRESH_MS, tenant_id, cursor, SLICE_RECORDS)).rows
+        rows = (await sql.run(_SLICE, now - LAG_MS, tenant_id, cursor, SLICE_RECORDS)).rows
         if not rows:
             await self._finish(tenant_id, job)
             return

@@ -41,6 +41,9 @@ _PLATFORM_ERROR: Final = re.compile(r"VECTOR\w*_ERROR \(code = (\d+)\): (.*)", r
 _WRONG_DIMENSIONS: Final = (40006, 40012)
 _TOO_MANY_REQUESTS: Final = 40041
 
+LAG_MS: Final = 300_000
+"""How long a write may stay invisible: more than the seconds that the platform names."""
+
 GRACE_MS = 60_000
 """A vector or a debt younger than this may belong to a write that is still under way."""
 

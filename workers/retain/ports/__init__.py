@@ -183,13 +183,18 @@ class VectorMatch:
 class VectorIndex(Protocol):
     """A vector index with Vectorize's rules.
 
-    Writes are asynchronous: a vector may become visible seconds after `upsert` returned.
+    Writes may be asynchronous: a vector may become visible `lag_ms` after `upsert` returned, as on Vectorize.
     Source: https://developers.cloudflare.com/vectorize/platform/limits/
     """
 
     @property
     def filterable(self) -> Mapping[str, PropertyType]:
         """The properties by which a query may filter, and the type of their values."""
+        ...
+
+    @property
+    def lag_ms(self) -> int:
+        """For how long after `upsert` or `delete_by_ids` returned a query may answer as before; 0 if it never does."""
         ...
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:

@@ -26,6 +26,11 @@ class ShardedIndex:
         """See the port. All indexes are made alike."""
         return self._indexes[HOME].filterable
 
+    @property
+    def lag_ms(self) -> int:
+        """See the port."""
+        return self._indexes[HOME].lag_ms
+
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:
         """See the port."""
         shard = await self._shard()

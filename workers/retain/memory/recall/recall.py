@@ -44,8 +44,6 @@ MAX_TOP_K = 50
 MAX_RUNNERS_UP = 20
 KEEP = 80
 """How many candidates' neighbours are read: the best by a first score of vectors, words and exact terms."""
-FRESH_MS = 300_000
-"""How long a write may stay invisible in the vector index: for that long its signature is compared here."""
 
 _log = logging.getLogger(__name__)
 
@@ -182,7 +180,7 @@ class Recall:
                 query,
                 visible,
                 counted,
-                fresh_since_ms=self._clock() - FRESH_MS,
+                fresh_since_ms=self._clock() - self._index.lag_ms,
                 model=self._embedder.model,
                 filtered=bool(wanted.filter),
                 along=() if along is None else along.statements,
