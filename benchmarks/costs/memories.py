@@ -58,7 +58,7 @@ class FewVectors:
 
     @property
     def lag_ms(self) -> int:
-        """Return that of the platform's index."""
+        """Return the lag of the platform's index."""
         return LAG_MS
 
     async def upsert(self, entries: Sequence[VectorEntry]) -> str:  # noqa: ARG002 -- the port's name

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from retain.memory.recall.evidence import estimated
+from retain.memory.recall.evidence import UNRELATED, CosineScale, estimated
 from retain.memory.recall.preparation import (
     MAX_PARTS,
     PART_CHARACTERS,
@@ -22,6 +22,7 @@ from retain.memory.recall.preparation import (
     prepare,
     signature,
 )
+from retain.memory.recall.ranking import COSINES
 from retain.memory.records.limits import MAX_CONTENT_BYTES
 from retain.memory.records.record import Utterance
 from tests.support.instances import shipped_embedder
@@ -182,3 +183,19 @@ async def test_signatures_are_about_as_similar_as_their_vectors() -> None:
             cosine = sum(a * b for a, b in zip(vector, other, strict=True))
             about = estimated(int(signature([vector]), 16), signature([other]))
             assert about == pytest.approx(cosine, abs=0.15)
+
+
+@pytest.mark.parametrize("unrelated", [0.0, 0.02, 0.1])
+def test_cosines_of_models_whose_unrelated_texts_have_few_stay_as_they_are(unrelated: float) -> None:
+    scale = CosineScale.of_model(unrelated)
+    assert [scale.scaled(cosine) for cosine in (-1.0, 0.3, 0.9, 1.0)] == [-1.0, 0.3, 0.9, 1.0]
+    assert COSINES[scale.bits(0.9)] >= 0.9 > COSINES[scale.bits(0.9) + 1]
+
+
+@pytest.mark.parametrize("unrelated", [0.4, 0.78, 0.95])
+def test_cosines_of_other_models_are_brought_to_the_same_scale(unrelated: float) -> None:
+    scale = CosineScale.of_model(unrelated)
+    assert scale.scaled(1.0) == 1.0
+    assert scale.scaled(unrelated) == pytest.approx(UNRELATED)
+    same = scale.bits(0.9)
+    assert scale.scaled(COSINES[same]) >= 0.9 > scale.scaled(COSINES[same + 1])

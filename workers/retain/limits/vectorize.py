@@ -41,9 +41,8 @@ _PLATFORM_ERROR: Final = re.compile(r"VECTOR\w*_ERROR \(code = (\d+)\): (.*)", r
 _WRONG_DIMENSIONS: Final = (40006, 40012)
 _TOO_MANY_REQUESTS: Final = 40041
 
-LAG_MS: Final = 300_000
-"""How long a write may stay invisible: more than the seconds that the platform names."""
-
+LAG_MS = 300_000
+"""For how long the platform may not show a write: it names seconds."""
 GRACE_MS = 60_000
 """A vector or a debt younger than this may belong to a write that is still under way."""
 

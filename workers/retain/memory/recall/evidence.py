@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from itertools import repeat
 from operator import attrgetter, itemgetter, xor
 from typing import Any, Literal, NamedTuple
 
-from retain.memory.recall.preparation import PART_CHARACTERS, SPAN, WINDOW_LIMIT
+from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
 
@@ -33,6 +34,9 @@ PAUSE_MS = 6 * 3_600_000
 
 FRESH_CHOSEN = 200
 """Fresh records that are looked at for their signatures alone: more than are chosen."""
+
+UNRELATED = 0.1
+"""The mean cosine of unrelated texts up to which cosines are taken as they are: those of the tables are below it."""
 
 STEMS_EACH = 50
 """How many of a query's stems one number stands for, with a bit for each."""
@@ -91,6 +95,31 @@ class Matching:
 
 
 @dataclass(frozen=True, slots=True)
+class CosineScale:
+    """Brings the cosines of all models to one scale, in which texts that have nothing to do with each other have few.
+
+    A model may give unrelated texts 0.8 and related ones 0.9. What counts is how far a cosine is from 1, compared with how
+    far those of unrelated texts are. Otherwise its vectors would decide nothing, and all texts would say nearly the same.
+    factor: 1 leaves cosines as they are.
+    """
+
+    factor: float = 1.0
+
+    @classmethod
+    def of_model(cls, unrelated: float) -> CosineScale:
+        """Return the scale of a model. unrelated: its mean cosine of unrelated texts, less than 1."""
+        return cls((1.0 - UNRELATED) / (1.0 - max(unrelated, UNRELATED)))
+
+    def scaled(self, cosine: float) -> float:
+        """Return a cosine of the model on the common scale: at most 1, and possibly less than -1."""
+        return cosine if self.factor == 1.0 else 1.0 - (1.0 - cosine) * self.factor
+
+    def bits(self, cosine: float) -> int:
+        """Return how many bits of their signatures differ between texts that have this cosine on the common scale."""
+        return int(math.acos(max(-1.0, 1.0 - (1.0 - cosine) / self.factor)) / math.pi * SIGNATURE_BITS)
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
     """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
 
@@ -121,7 +150,7 @@ class Evidence:
     met: the numbers of all records that meet it, by id; None if there may be others. dated: what was found of the times that
     the query names.
     standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
-    the query's context. indexed: what the vector index itself returned.
+    the query's context. indexed: what the vector index itself returned. scale: of the model; the cosines are scaled by it.
     """
 
     cosine: Mapping[str, float]
@@ -136,6 +165,7 @@ class Evidence:
     standing: frozenset[str] = frozenset()
     context: Mapping[str, float] = field(default_factory=dict)
     indexed: frozenset[str] = frozenset()
+    scale: CosineScale = CosineScale()
 
     @property
     def has_meaning(self) -> bool:
@@ -165,16 +195,19 @@ class Evidence:
         if row.signature is None:
             return self.cosine.get(row.id, 0.0)
         if row.earlier:
-            return estimated(self.query_signature, row.signature) if self.query_signature else 0.0
+            return self._estimated(row.signature) if self.query_signature else 0.0
         known = self.cosine.get(row.id)
         if known is not None:
             return known
         if not self.query_signature:
             return self.floor or 0.0
         if self.floor is None or row.id in self.fresh:
-            return estimated(self.query_signature, row.signature)
+            return self._estimated(row.signature)
         best = BEST_PART if row.length > PART_CHARACTERS else 0.0
-        return min(self.floor, estimated(self.query_signature, row.signature) + best)
+        return min(self.floor, self._estimated(row.signature) + best)
+
+    def _estimated(self, signature: str) -> float:
+        return self.scale.scaled(estimated(self.query_signature, signature))
 
 
 def estimated(query_signature: int, signature: str) -> float:

@@ -53,8 +53,8 @@ RELATED_POOL = 60
 AROUND_MS = 172_800_000
 """After this time, what else was recorded warms 1/e as much."""
 RELATED_NEIGHBOURS = 10
-NEARLY_SAME = 147
-"""So many bits of their signatures differ between texts whose cosine is 0.9."""
+NEARLY_SAME = 0.9
+"""The cosine, on the common scale, from which texts say nearly the same."""
 REPEATED = 3
 """How many that say nearly the same may come first; each of as many more loses more than the one before."""
 _LEAST = 0.02
@@ -229,16 +229,17 @@ def rank(
     return ordered
 
 
-def varied(ranked: Sequence[Candidate], weights: Weights) -> list[Candidate]:
+def varied(ranked: Sequence[Candidate], weights: Weights, bits: int) -> list[Candidate]:
     """Return the candidates, best first, after short ones of which `REPEATED` better ones say nearly the same lost score.
 
-    Twenty variations of one question must leave room for its answer.
+    Twenty variations of one question must leave room for its answer. bits: how many of texts' signatures differ at most, if
+    they say nearly the same.
     """
     better: list[int] = []
     changed = False
     for c in ranked[:RELATED_POOL]:
         if c.signature and c.length <= weights.short:
-            alike = sum([(c.signature ^ one).bit_count() <= NEARLY_SAME for one in better])
+            alike = sum([(c.signature ^ one).bit_count() <= bits for one in better])
             better.append(c.signature)
             if alike >= REPEATED:
                 _add(c, "repeated", weights.repeated * min(alike - REPEATED + 1, REPEATED))

@@ -15,6 +15,8 @@ from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
     MAX_STEMS,
+    UNRELATED,
+    CosineScale,
     Evidence,
     Origin,
     SearchRow,
@@ -23,7 +25,7 @@ from retain.memory.recall.evidence import (
 )
 from retain.memory.recall.outdated import CONTRASTED, contrasted, demote, facts_of_messages, read_facts
 from retain.memory.recall.query import Query, analyse
-from retain.memory.recall.ranking import Candidate, Weights, by_origin, distinct, rank, varied
+from retain.memory.recall.ranking import NEARLY_SAME, Candidate, Weights, by_origin, distinct, rank, varied
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.first_trip import listed, read_first
@@ -199,7 +201,7 @@ class Recall:
         degraded = meant.degraded if evidence.floor is not None else (*meant.degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
-        scale = Relevance(meant.unrelated, telling, obscure(query.text, meant.vector), self._weights)
+        scale = Relevance(min(meant.unrelated, UNRELATED), telling, obscure(query.text, meant.vector), self._weights)
         first, ranked, contents = await self._rank(query, evidence, idf, visible)
         if meant.search is not None and self._is_crowded(evidence, meant.nearest, first, ranked, wanted):
             evidence, complete = await widened(
@@ -257,7 +259,7 @@ class Recall:
             criteria: MetadataFilter = {**visible.reach.vector_filter(), "model": self._embedder.model[:64]}
             if visible.known_at_ms is None:  # the index does not know what a record was in the past
                 criteria = pushed(wanted.filter, visible.at_ms, self._index.filterable, criteria)
-            search = VectorSearch(self._index, visible.tenant_id, criteria, vector)
+            search = VectorSearch(self._index, visible.tenant_id, criteria, vector, CosineScale.of_model(unrelated))
         nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms, query.dated)
         return Meaning(vector, unrelated, search, nearest, degraded)
 
@@ -330,7 +332,11 @@ class Recall:
         contents = Contents(self._sql, visible, texts, known)
         return (
             first,
-            demote(varied(ranked, self._weights), read_facts(listed(stated)), self._weights.outdated),
+            demote(
+                varied(ranked, self._weights, evidence.scale.bits(NEARLY_SAME)),
+                read_facts(listed(stated)),
+                self._weights.outdated,
+            ),
             contents,
         )
 

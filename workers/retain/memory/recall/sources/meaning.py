@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from retain.memory.recall.evidence import Evidence, Found, closest, estimated, nearest_fresh
+from retain.memory.recall.evidence import CosineScale, Evidence, Found, closest, estimated, nearest_fresh
 from retain.memory.recall.preparation import signature
 from retain.memory.recall.sources.nearest import CANDIDATES, Nearest, VectorSearch
 from retain.ports import Vector
@@ -30,14 +30,15 @@ class Meaning:
 
 def evidence_of(meant: Meaning, found: Found) -> Evidence:
     """Return what all sources found together."""
+    scale = CosineScale.of_model(meant.unrelated)
     own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
     lately = nearest_fresh(found.fresh, own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
     return Evidence(
         cosine={
-            **{one: cosine for one, (cosine, _) in lately.items()},
+            **{one: scale.scaled(cosine) for one, (cosine, _) in lately.items()},
             **meant.nearest.cosine,
-            **{one: cosine for one, (cosine, changed) in lately.items() if changed},
-            **({one: estimated(own, bits) for one, bits in found.earlier} if own else {}),
+            **{one: scale.scaled(cosine) for one, (cosine, changed) in lately.items() if changed},
+            **({one: scale.scaled(estimated(own, bits)) for one, bits in found.earlier} if own else {}),
         },
         fresh=frozenset([one for one, _, _ in found.fresh] if own else []),
         floor=meant.nearest.floor,
@@ -50,4 +51,5 @@ def evidence_of(meant: Meaning, found: Found) -> Evidence:
         dated=found.dated | meant.nearest.dated,
         standing=found.standing,
         indexed=frozenset(meant.nearest.cosine),
+        scale=scale,
     )

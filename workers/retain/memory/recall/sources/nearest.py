@@ -17,6 +17,7 @@ from typing import Final
 from retain.errors import Unavailable
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.recall.dates import Interval
+from retain.memory.recall.evidence import CosineScale
 from retain.memory.records.vector_names import record_id_of, vector_namespace
 from retain.ports import MetadataFilter, Vector, VectorIndex
 
@@ -97,12 +98,15 @@ class Widened:
 class VectorSearch:
     """The search for one query's vector among the vectors of one tenant that pass a filter."""
 
-    def __init__(self, index: VectorIndex, tenant_id: str, criteria: MetadataFilter, vector: Vector) -> None:
-        """criteria: without a condition on `created_at`, which is `until_ms` of the search."""
+    def __init__(
+        self, index: VectorIndex, tenant_id: str, criteria: MetadataFilter, vector: Vector, scale: CosineScale
+    ) -> None:
+        """criteria: without a condition on `created_at`, which is `until_ms` of the search. scale: of what is returned."""
         self._index = index
         self._namespace = vector_namespace(tenant_id)
         self._criteria = criteria
         self._vector = vector
+        self._scale = scale
 
     async def nearest(self, until_ms: int | None = None, spans: Sequence[Interval] = ()) -> Nearest:
         """Return the nearest records, recorded until a time. It is `Nearest` without pages when the index is away.
@@ -172,9 +176,9 @@ class VectorSearch:
         cosine: dict[str, float] = {}
         for match in matches:
             record_id = record_id_of(match.id)
-            cosine[record_id] = max(match.score, cosine.get(record_id, -1.0))
+            cosine[record_id] = max(self._scale.scaled(match.score), cosine.get(record_id, -math.inf))
         full = len(matches) == CANDIDATES
-        return IndexAnswer(after_ms, until_ms, cosine, full, matches[-1].score if full else 0.0)
+        return IndexAnswer(after_ms, until_ms, cosine, full, self._scale.scaled(matches[-1].score) if full else 0.0)
 
 
 def _inner(page: IndexAnswer, recorded_ms: Sequence[int]) -> list[int]:
