@@ -33,7 +33,12 @@ def test_every_limit_that_is_checked_is_on_the_page() -> None:
         for name, value in vars(module).items()
         if name.isupper() and isinstance(value, int) and not name.startswith("_")
     }
-    inner = ("vectorize.GRACE_MS", "vectorize.LAG_MS", "room.MISSED_MS", "room.REMEMBERED")  # of no account to who reads the page
+    inner = (
+        "vectorize.GRACE_MS",
+        "vectorize.LAG_MS",
+        "room.MISSED_MS",
+        "room.REMEMBERED",
+    )  # of no account to who reads the page
     own = {f"retain.limits.{name}" for name in inner}
     assert checked - own == {f"{module}.{name}" for module, name, _ in _NAMED if module.startswith("retain.limits.")}
 

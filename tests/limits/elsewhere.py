@@ -153,6 +153,8 @@ TESTS: Mapping[str, str] = {
     "test_a_key_has_its_limit_in_each_period_and_no_other_key_uses_it",
     "retain.limits.vectorize.GRACE_MS": "tests/contracts/test_indexed.py::"
     "test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_late",
+    "retain.limits.vectorize.LAG_MS": "tests/memory/semantic/test_crowded_out.py::"
+    "test_what_was_sent_is_compared_here_only_while_the_index_may_not_show_it",
     "retain.limits.vectorize.MAX_METADATA_INDEXES": "tests/vectorize/test_specification.py::"
     "test_a_specification_that_breaks_a_rule_is_refused",
     "retain.memory.episodes.MAX_PER_TENANT": "tests/memory/test_episodes.py::"
