@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -94,18 +95,36 @@ def test_a_list_goes_over_every_page(deployment: Deployment, run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "tenant", "code"),
+    ("arguments", "tenant", "code", "exits"),
     [
-        pytest.param(["revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"], "acme", "no_such_key", id="an unknown key"),
-        pytest.param(["rotate", "x"], "acme", "invalid_id", id="what is no id"),
-        pytest.param(["create", "--name", "", "--scope", "runs"], "acme", "invalid_body", id="no name"),
-        pytest.param(["list"], "rival", "unknown_tenant", id="a tenant that does not exist"),
+        pytest.param(["revoke", "01ARZ3NDEKTSV4RRFFQ69G5FAV"], "acme", "no_such_key", 4, id="an unknown key"),
+        pytest.param(["rotate", "x"], "acme", "invalid_id", 2, id="what is no id"),
+        pytest.param(["create", "--name", "", "--scope", "runs"], "acme", "invalid_body", 1, id="no name"),
+        pytest.param(["list"], "rival", "unknown_tenant", 4, id="a tenant that does not exist"),
     ],
 )
-def test_what_is_refused_is_reported(run: Run, arguments: list[str], tenant: str, code: str) -> None:
+def test_what_is_refused_is_reported(run: Run, arguments: list[str], tenant: str, code: str, exits: int) -> None:
     status, printed, reported = run(*arguments, tenant=tenant)
-    assert (status, printed) == (1, "")
-    assert code in reported
+    assert (status, printed) == (exits, "")
+    assert reported.rstrip().endswith(f"({code})")
+    assert "{" not in reported
+
+
+def test_each_command_prints_one_object_for_each_key_as_json(deployment: Deployment, run: Run) -> None:
+    _, printed, reported = run("create", "--name", "shop", "--scope", "runs", "--json")
+    made = json.loads(printed)
+    assert (deployment.accepts(made["key"]), reported) == (True, "")
+    replaced = json.loads(run("rotate", made["key_id"], "--json")[1])
+    assert deployment.accepts(replaced["key"])
+    listed = [json.loads(line) for line in run("list", "--json")[1].splitlines()]
+    assert [one["key_id"] for one in listed] == [replaced["key_id"], made["key_id"]]
+    revoked = json.loads(run("revoke", made["key_id"], "--json")[1])
+    assert (revoked["key_id"], revoked["revoked_at_ms"]) == (made["key_id"], NOW_MS)
+
+
+def test_a_name_cannot_change_the_terminal(run: Run) -> None:
+    run("create", "--name", "a\x1b[2Jb", "--scope", "runs")
+    assert run("list")[1].split()[1] == "a\\x1b[2Jb:"
 
 
 def test_a_scope_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -161,6 +180,6 @@ def test_a_profile_names_the_deployment_the_tenant_and_a_key(
         ["list", "--url", "ftp://x", "--tenant", "acme"],
         ["list", "--profile", "no"],
     ):
-        assert main(arguments, connect) == 1
+        assert main(arguments, connect) == 2
     assert len(seen) == 1
     assert "usage" in capsys.readouterr().err

@@ -17,61 +17,57 @@ from __future__ import annotations
 import argparse
 import base64
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-import httpx
-
 from retain.application_keys.scope import KEY_SCOPES
-from retain.cli.administrator import Connect, answer_of, open_client, run_command
-from retain.cli.deployed.connection import address_of, present, tenant_of
-from retain.cli.deployed.profile import Destination, find_target
-from retain.errors import RetainError
+from retain.cli.administrator import Connect, open_client
+from retain.cli.deployed.connection import Deployment, add_target, named_target, print_json, run_deployed
+from retain.cli.deployed.profile import Destination
+from retain.cli.deployed.terminal import one_line
 from retain.identifiers import check_id
 
+_MOST = 10_000
 
-def create(options: argparse.Namespace, client: httpx.Client) -> int:
+
+def create(options: argparse.Namespace, deployment: Deployment) -> int:
     """Create a key, and print it."""
     body = {"name": options.name, "scopes": options.scope, "origins": options.origin or [], "days": options.days}
-    _print_new(answer_of(client, "POST", _keys_of(options), body).json())
+    _print_new(options, deployment.ask("POST", _keys_of(deployment), body))
     return 0
 
 
-def list_keys(options: argparse.Namespace, client: httpx.Client) -> int:
+def list_keys(options: argparse.Namespace, deployment: Deployment) -> int:
     """Print the keys, the newest first, a line for each: also those that are no longer valid."""
-    query: dict[str, str] = {}
-    while True:
-        page = answer_of(client, "GET", _keys_of(options), query=query).json()
-        for key in page["keys"]:
-            print(_line(key))
-        if page["cursor"] is None:
-            return 0
-        query = {"cursor": page["cursor"]}
+    for key in deployment.listed(_keys_of(deployment), "keys", {}, _MOST):
+        _print(options, key)
+    return 0
 
 
-def change(options: argparse.Namespace, client: httpx.Client) -> int:
+def change(options: argparse.Namespace, deployment: Deployment) -> int:
     """Change a key's name, or the origins whose pages may use it: those given replace the ones that it had."""
     origins = [] if options.no_origins else options.origin
     body = {name: value for name, value in (("name", options.name), ("origins", origins)) if value is not None}
-    print(_line(answer_of(client, "PATCH", f"{_keys_of(options)}/{check_id(options.key_id)}", body).json()))
+    _print(options, deployment.ask("PATCH", f"{_keys_of(deployment)}/{check_id(options.key_id)}", body))
     return 0
 
 
-def rotate(options: argparse.Namespace, client: httpx.Client) -> int:
+def rotate(options: argparse.Namespace, deployment: Deployment) -> int:
     """Create a key like another one, which stays valid for a while, and print the new one."""
-    path = f"{_keys_of(options)}/{check_id(options.key_id)}/rotate"
-    answer = answer_of(client, "POST", path, {"grace_minutes": options.grace_minutes}).json()
-    _print_new(answer)
-    print(_line(answer["replaces"]), file=sys.stderr)
+    path = f"{_keys_of(deployment)}/{check_id(options.key_id)}/rotate"
+    answer = deployment.ask("POST", path, {"grace_minutes": options.grace_minutes})
+    _print_new(options, answer)
+    if not options.json:
+        print(_line(answer["replaces"]), file=sys.stderr)
     return 0
 
 
-def revoke(options: argparse.Namespace, client: httpx.Client) -> int:
+def revoke(options: argparse.Namespace, deployment: Deployment) -> int:
     """Revoke a key. It may still work for ten seconds."""
-    print(_line(answer_of(client, "DELETE", f"{_keys_of(options)}/{check_id(options.key_id)}").json()))
+    _print(options, deployment.ask("DELETE", f"{_keys_of(deployment)}/{check_id(options.key_id)}"))
     return 0
 
 
@@ -92,7 +88,15 @@ def new_signing_key() -> str:
     return json.dumps({"kty": "EC", "crv": "P-256", **written}, separators=(",", ":"))
 
 
-def _print_new(key: Mapping[str, Any]) -> None:
+def _print(options: argparse.Namespace, key: Mapping[str, Any]) -> None:
+    print_json(key) if options.json else print(_line(key))
+
+
+def _print_new(options: argparse.Namespace, key: Mapping[str, Any]) -> None:
+    """Print a key's text alone on standard output, or as JSON all that is known of it, with the text as `key`."""
+    if options.json:
+        print_json(key)
+        return
     print(f"{_line(key)}; it is shown only now:", file=sys.stderr)
     print(key["key"])
 
@@ -102,23 +106,21 @@ def _line(key: Mapping[str, Any]) -> str:
     for field, what in (("last_used_at_ms", "last used"), ("expires_at_ms", "expires"), ("revoked_at_ms", "revoked")):
         if key[field] is not None:
             reported.append(f"{what} {datetime.fromtimestamp(key[field] / 1000, UTC):%Y-%m-%d %H:%M} UTC")
-    return ", ".join(reported)
+    return one_line(", ".join(reported))
 
 
-def _keys_of(options: argparse.Namespace) -> str:
-    return f"{options.root}/tenants/{options.tenant}/keys"
+def _keys_of(deployment: Deployment) -> str:
+    return f"{deployment.tenant}/keys"
 
 
-def _destination(options: argparse.Namespace) -> Destination:
+def _target_of(options: argparse.Namespace) -> Destination:
     """Return the deployment that is meant. With `--url` the caller is an operator: the key of the environment is not sent.
 
-    Raises: InvalidInput when none is named, or no tenant.
+    Raises: InvalidInput when none is named.
     """
     if options.url is not None and options.profile is None:
-        found = Destination(options.url, options.tenant, None)
-    else:
-        found = find_target(options.url, options.profile, options.tenant)
-    return replace(found, url=address_of(found), tenant_id=tenant_of(found))
+        return Destination(options.url, options.tenant or os.environ.get("RETAIN_TENANT"), None)
+    return named_target(options)
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
@@ -147,9 +149,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
             command.add_argument("--days", type=int, help="after how many it expires; never unless given")
         if does is rotate:
             command.add_argument("--grace-minutes", type=int, default=60, help="how long the old key stays valid (60)")
-        command.add_argument("--url", help="the deployment's address")
-        command.add_argument("--profile", help="a deployment of the file of profiles; its key needs the scope admin")
-        command.add_argument("--tenant", help="its id; the profile's if absent")
+        add_target(command)
         command.set_defaults(does=does)
     signing = commands.add_parser("signing-key", help=print_signing_key.__doc__)
     signing.set_defaults(prints=print_signing_key)
@@ -162,17 +162,4 @@ def main(arguments: Sequence[str] | None = None, connect: Connect = open_client)
     if "prints" in options:
         options.prints(options)
         return 0
-    try:
-        target = _destination(options)
-    except RetainError as error:
-        print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
-    options.url, options.tenant = target.url, target.tenant_id
-    options.root = "/admin" if target.key is None else "/v1"
-
-    def connect_with_key(url: str) -> httpx.Client:
-        client = connect(url)
-        present(target, client)
-        return client
-
-    return run_command(options, connect_with_key)
+    return run_deployed(options, connect, _target_of)

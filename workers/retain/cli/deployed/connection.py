@@ -152,11 +152,20 @@ def add_target(command: argparse.ArgumentParser) -> None:
     command.add_argument("--json", action="store_true", help="print JSON, an object on each line")
 
 
-def run_deployed(options: argparse.Namespace, connect: Connect = open_client) -> int:
+Targets = Callable[[argparse.Namespace], Destination]
+"""Returns the deployment that the options name. Raises: InvalidInput when they name none."""
+
+
+def named_target(options: argparse.Namespace) -> Destination:
+    """Return the deployment that options name, with the key that belongs to it. Raises: InvalidInput when they name none."""
+    return find_target(options.url, options.profile, options.tenant)
+
+
+def run_deployed(options: argparse.Namespace, connect: Connect = open_client, target_of: Targets = named_target) -> int:
     """Run `options.does` with the deployment that the options name; return the process's exit status."""
     does: Callable[[argparse.Namespace, Deployment], int] = options.does
     try:
-        target = find_target(options.url, options.profile, options.tenant)
+        target = target_of(options)
         tenant_id = tenant_of(target)
         with connect(address_of(target)) as client:
             present(target, client)
