@@ -111,6 +111,7 @@ MISTAKES: dict[str, Mistake] = {
     "no body": Mistake("POST", RUN, 400, "malformed_json"),
     "body cut short": Mistake("POST", RUN, 400, "malformed_json", content='{"input": "x'),
     "body not UTF-8": Mistake("POST", RUN, 400, "malformed_json", content=b"\xff\xfe{"),
+    "text in Latin-1": Mistake("POST", RUN, 400, "malformed_json", content=b'{"input": "caf\xe9"}'),
     "half a character": Mistake("POST", RUN, 400, "malformed_json", content=r'{"input": "x \ud83d y"}'),
     "half a character in metadata": Mistake(
         "POST", MEMORIES, 400, "malformed_json", content=r'{"content": "x", "metadata": {"a": "\ud83d"}}'
@@ -228,6 +229,12 @@ def test_a_body_that_names_no_length_is_measured_as_it_arrives(api: httpx.Client
 
     response = api.post(RUN.replace("{tenant}", known), content=parts())
     assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+def test_a_body_that_names_no_length_has_to_be_utf_8(api: httpx.Client, known: str) -> None:
+    pieces = (piece for piece in (b'{"input": "caf', b'\xe9"}'))
+    answer = api.post(RUN.replace("{tenant}", known), content=pieces, headers={"content-type": "application/json"})
+    assert (answer.status_code, answer.json()["code"], answer.json()["at_byte"]) == (400, "malformed_json", 14)
 
 
 def test_a_body_that_is_refused_by_its_length_is_received_completely(api: httpx.Client) -> None:

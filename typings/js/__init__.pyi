@@ -111,7 +111,7 @@ class Request:
     url: str
     headers: Headers
     body: ReadableStream | None
-    def text(self) -> Awaitable[str]: ...
+    def arrayBuffer(self) -> Awaitable[ArrayBuffer]: ...
 
 class Response:
     status: int

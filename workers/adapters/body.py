@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 import js
 from pyodide.ffi import JsException
 
-from retain.errors import LimitExceeded, Unavailable
+from retain.errors import InvalidInput, LimitExceeded, Unavailable
 
 PIECE_BYTES = 64 * 1024
 """Largest piece of a body that is read at once."""
@@ -38,13 +38,13 @@ class ArrivingBody:
         if self._announced is not None:  # the platform gives no more bytes than were announced
             self._is_read = True
             try:
-                return str(await self._request.text())
+                return _decoded((await self._request.arrayBuffer()).to_bytes())
             except JsException as error:
                 raise _interrupted() from error
         content = bytearray()
         async for piece in self.pieces():
             content += piece
-        return content.decode("utf-8-sig", "replace")  # as the platform reads text
+        return _decoded(content)
 
     def pieces(self) -> AsyncGenerator[bytes, None]:
         self._reading = self._read()
@@ -94,6 +94,18 @@ class ArrivingBody:
 def _announced(request: js.Request) -> int | None:
     length = request.headers.get("content-length")
     return int(length) if isinstance(length, str) and length.isdecimal() else None
+
+
+def _decoded(content: bytes | bytearray) -> str:
+    """Return a body as text, without a byte order mark.
+
+    The platform would put U+FFFD where the bytes are not UTF-8, and so store another text than was sent.
+    Raises: InvalidInput (code `malformed_json`).
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("the body is not UTF-8", code="malformed_json", at_byte=error.start) from error
 
 
 def _interrupted() -> Unavailable:

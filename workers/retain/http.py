@@ -37,11 +37,15 @@ class Arriving(Protocol):
         ...
 
     async def text(self) -> str:
-        """Return the whole. Raises: LimitExceeded (code `body_too_large`); Unavailable (code `body_interrupted`)."""
+        """Return the whole.
+
+        Raises: InvalidInput (code `malformed_json`) when it is not UTF-8; LimitExceeded (code `body_too_large`); Unavailable
+            (code `body_interrupted`).
+        """
         ...
 
     def pieces(self) -> AsyncGenerator[bytes, None]:
-        """Yield it piece by piece. Raises: as `text`."""
+        """Yield it piece by piece. Raises: LimitExceeded; Unavailable, as `text`."""
         ...
 
 
@@ -81,7 +85,7 @@ class Request:
     async def received(self, *, streamed: bool) -> Request:
         """Return the request with its body read, or ready to be read in pieces when it is `streamed`.
 
-        Raises: LimitExceeded (code `body_too_large`); Unavailable (code `body_interrupted`).
+        Raises: as `Arriving.text`.
         """
         if self.arriving is None:
             return self

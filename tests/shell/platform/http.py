@@ -46,12 +46,12 @@ class Request:
         self.headers = Headers(headers.items())
         self.body = None if pieces is None else ReadableStream(_arriving(pieces))
 
-    async def text(self) -> str:
+    async def arrayBuffer(self) -> Buffer:
         """Return the whole body."""
         pieces = []
         while self.body is not None and (piece := await self.body.take(None)) is not None:
             pieces.append(piece)
-        return b"".join(pieces).decode("utf-8-sig", "replace")
+        return Buffer(b"".join(pieces))
 
 
 class Response:

@@ -66,9 +66,8 @@ def recognised(head: bytes) -> str:
 
 
 def _unsupported(media_type: str) -> InvalidInput:
-    what = (
-        f"files of the type {media_type[:100]} are not taken" if media_type else "the content-type names no media type"
-    )
+    nothing = "the file needs a media type: it does not begin as an image or a PDF does"
+    what = f"files of the type {media_type[:100]} are not taken" if media_type else nothing
     known = [*IMAGES, PDF, "text/*", *sorted(TEXTS)]
     return InvalidInput(what, code="unsupported_media_type", accepted=known)
 
