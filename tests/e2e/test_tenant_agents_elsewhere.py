@@ -88,7 +88,7 @@ def test_it_delegates_to_both_kinds_of_agents_and_passes_on_files(
     assert sent[0] == {"type": "image_url", "image_url": {"url": data_url(picture)}}
 
 
-def test_a_schedule_begins_it_and_a_webhook_is_owed_its_end(steered: Steered, tenant_id: str) -> None:
+def test_a_schedule_begins_it_and_a_webhook_hears_of_it(steered: Steered, tenant_id: str) -> None:
     hook = {"url": "http://127.0.0.1:1/hook", "events": ["run.completed"]}
     made = steered.api.post(f"/v1/tenants/{tenant_id}/webhooks", json=hook).json()
     at_ms = int(time.time() * 1000) + 1_000

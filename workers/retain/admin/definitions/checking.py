@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from retain.agents.definitions import AgentDefinition, ModelConfig
 from retain.errors import InvalidInput, LimitExceeded
 from retain.json_text import Json
+from retain.routing.bodies import message_of, place_of
 
 MAX_PROBLEMS = 50
 """Most problems that one answer names."""
@@ -34,8 +35,8 @@ def shape_problems(error: ValidationError) -> list[DefinitionProblem]:
     """Return what does not fit the fields of a definition."""
     return [
         DefinitionProblem(
-            "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in found["loc"]),
-            found["msg"].removeprefix("Value error, "),
+            "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in place_of(found)),
+            message_of(found),
         )
         for found in error.errors(include_url=False, include_context=False, include_input=False)[:MAX_PROBLEMS]
     ]
