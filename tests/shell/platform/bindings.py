@@ -104,11 +104,12 @@ class D1Statement:
 
 
 class D1(Binding):
-    """A D1 database."""
+    """A D1 database. trips: how often it was called; a batch is one call."""
 
     def __init__(self, store: SqliteSql) -> None:
         super().__init__()
         self.store = store
+        self.trips = 0
 
     def prepare(self, sql: str) -> D1Statement:
         """Return a statement."""
@@ -116,6 +117,7 @@ class D1(Binding):
 
     async def all(self, statement: D1Statement) -> PlainObject:
         """Run one statement."""
+        self.trips += 1
         self._note(statement.sql)
         try:
             return _d1_result(await self.store.run(statement.sql, *statement.values))
@@ -124,6 +126,7 @@ class D1(Binding):
 
     async def batch(self, statements: Array) -> Array:
         """Run the statements in one transaction."""
+        self.trips += 1
         self._note("batch")
         prepared: list[D1Statement] = array_of(statements)
         for statement in prepared:
