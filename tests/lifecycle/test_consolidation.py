@@ -269,6 +269,7 @@ async def test_a_run_is_bounded_and_the_next_one_continues(world: World, monkeyp
     world.clock.advance(2)
     done = [await consolidate(world.stores()) for _ in range(4)]
     assert [one.deleted for one in done] == [3, 2, 0, 0]
+    assert [one.complete for one in done] == [False, True, True, True]
     assert sum(one.superseded for one in done) == 4
     assert len(await world.recall("tea")) == 1
 

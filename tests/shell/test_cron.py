@@ -109,6 +109,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "evaluations": {},
         "items": {"expired": 0, "objects": 0},
         "backups": {"pruned": 0, "continued": {}, "daily": {}},
+        "continued_within_minutes": [],
     }
 
 
@@ -345,10 +346,44 @@ async def test_a_brief_whose_work_uses_up_its_calls_is_written_and_the_next_one_
         assert [short[part] for part in ("pruned", "ingests", "evaluations", "items")] == [stopped] * 4
         assert 0 < short["vector_outbox"]["settled"] < 30
         assert short["rows"]["memory_records"] == 30
+        assert {"pruned", "ingests", "evaluations", "items", "mutations"} <= set(short["continued_within_minutes"])
+        assert await worker.rows("SELECT * FROM error_ledger") == [], "to be continued is no error"
+        worker.clock.advance(5 * 60_000)
+        await worker.cron(CATCH_UP)
+        assert await worker.rows("SELECT * FROM steps_left") == []
         worker.clock.advance(DAY_MS)
         whole = await briefed(worker)
         assert all(whole[part] != stopped for part in ("pruned", "ingests", "evaluations", "items"))
-        assert short["vector_outbox"]["settled"] + whole["vector_outbox"]["settled"] >= 30
+        assert await worker.rows("SELECT * FROM memory_outbox WHERE state = 'owed'") == []
+
+
+async def test_a_step_that_needs_all_calls_leaves_those_of_the_others_and_is_continued_within_minutes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    tenants = [f"tenant-{number}" for number in range(8)]
+    compared = "SELECT COUNT(*) AS n FROM memory_likeness WHERE key IS NOT NULL"
+    async with serving() as worker:
+        for tenant in tenants:
+            await worker.tenant(tenant)
+            await stored(worker, "Ann owns a book.", tenant=tenant)
+        with monkeypatch.context() as patch:
+            patch.setattr("assembly.scheduled.CALLS", {"consolidation": 10})
+            report = await briefed(worker)
+        assert report["continued_within_minutes"] == ["consolidation"]
+        assert report["consolidation"]["failed"] == 0
+        assert report["mutations"]["sealed"] >= len(tenants)
+        [row] = await worker.rows(compared)
+        assert 0 < row["n"] < len(tenants)
+        with monkeypatch.context() as patch:
+            patch.setattr("retain.admin.catching_up.STEP_CALLS", 20)
+            worker.clock.advance(5 * 60_000)
+            await worker.cron(CATCH_UP)
+            assert len(await worker.rows("SELECT * FROM steps_left")) == 1
+        worker.clock.advance(5 * 60_000)
+        await worker.cron(CATCH_UP)
+        assert await worker.rows(compared) == [{"n": len(tenants)}]
+        assert await worker.rows("SELECT * FROM steps_left") == []
+        assert await worker.rows("SELECT * FROM error_ledger") == []
 
 
 async def test_a_brief_makes_no_more_calls_of_d1_than_an_invocation_may(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.admin import catching_up, maintenance
+from retain.admin.steps import CALLS, CALLS_OF_OTHERS
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
-from retain.limits.d1_calls import budget
+from retain.limits.d1_calls import budget, part
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -47,8 +48,11 @@ async def daily_brief(root: Assembly) -> None:
     """Do the steps and write the brief. What fails stops nothing else, and is repeated within minutes."""
 
     async def do() -> None:
+        kept_up: dict[str, object] = {}
         with budget(maintenance.WORK_CALLS):
-            kept_up = {name: await step() for name, step in steps_of(root).items()}
+            for name, step in steps_of(root).items():
+                with part(CALLS.get(name, CALLS_OF_OTHERS)):
+                    kept_up[name] = await step()
         await _brief(root, kept_up)
 
     await _on_each_database(root, do, owed=tuple(repeatable(root)))

@@ -1,5 +1,5 @@
 """What is done every few minutes: the debts of the vector index are settled, copies of earlier users' items and objects of
-deleted attachments removed, and failed steps of the daily brief repeated.
+deleted attachments removed, failed steps of the daily brief repeated, and those continued that a bound stopped.
 
 A debt has a pause of its own, which doubles with each failure (`retain.memory.index_debts`); so has a step. When nothing is
 due, this is three requests to D1.
@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from retain.attachments.removal import OWED as OWED_OBJECTS
 from retain.items.earlier_copies import OWED
-from retain.limits.d1_calls import budget
+from retain.limits.d1_calls import budget, equal_part
 from retain.memory.indexer import Indexer
 from retain.ports import Clock, Sql
 
@@ -37,6 +37,7 @@ _PARKED = (
 _DUE = f"""
 SELECT concerns, last_at_ms FROM ({_PARKED})
 WHERE last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
+UNION ALL SELECT step, since_ms FROM steps_left WHERE step NOT IN (SELECT concerns FROM ({_PARKED}))
 UNION ALL SELECT '{COPIES}', ?1 WHERE EXISTS ({OWED}) AND '{COPIES}' NOT IN (SELECT concerns FROM ({_PARKED}))
 UNION ALL SELECT '{FILES}', ?1 WHERE EXISTS ({OWED_OBJECTS}) AND '{FILES}' NOT IN (SELECT concerns FROM ({_PARKED}))
 ORDER BY last_at_ms, concerns
@@ -55,9 +56,13 @@ async def catch_up(
     """
     with budget(SETTLING_CALLS):
         settled = await indexer.reconcile()
-    due = [str(row["concerns"]) for row in (await sql.run(_DUE, clock())).rows]
+    found = [str(row["concerns"]) for row in (await sql.run(_DUE, clock())).rows]
+    due = [name for name in dict.fromkeys(found) if name in steps]
+    repeated: dict[str, object] = {}
     with budget(STEP_CALLS):
-        repeated = {name: await steps[name]() for name in due if name in steps}
+        for number, name in enumerate(due):
+            with equal_part(len(due) - number):
+                repeated[name] = await steps[name]()
     report: dict[str, object] = {"settled": settled.settled, "failed": settled.failed, "repeated": repeated}
     if settled.settled or settled.failed or repeated:
         _log.info("caught up", extra={"report": report})

@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
 from retain.admin.schedules.listed import ask_for_overdue_schedules
+from retain.admin.steps import Partly, done
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.attachments.removal import remove_owed
@@ -21,7 +22,6 @@ from retain.ingest.intake import forget_abandoned
 from retain.ingest.jobs import JOB_RULES
 from retain.items.demotion import Demotion
 from retain.jobs import Continued, continue_open
-from retain.ledgers.errors import Trouble, park, settle
 from retain.ledgers.put_aside import park_unlisted
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
@@ -39,10 +39,10 @@ from retain.memory.conversations.statements import CONVERSATION_RULES
 from retain.memory.episodes import EPISODE_RULES, WARN_PER_TENANT
 from retain.memory.indexer import Indexer
 from retain.memory.scope import Scope
-from retain.ports import Clock, Objects, Sql
+from retain.ports import Clock, Objects, Sql, Statement
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
-from retain.shards.place import HOME, shard_here, without_waiting
+from retain.shards.place import HOME, shard_here
 from retain.tenants.model_use import use_rules
 from retain.tenants.mutation_log import MutationLog
 from retain.tenants.retention import ledger_rules
@@ -67,7 +67,7 @@ WORK_CALLS = 650
 SETTLING_CALLS = 300
 """Calls of D1 that writing what the vector index is owed may make."""
 TENANTS_A_DAY = 100
-"""Most tenants that one brief begins to back up."""
+"""Most tenants that one call begins to back up."""
 WRITES_A_DAY = 200
 """Writes of instances that one brief parks in the error ledger, where they are missing."""
 OBJECTS_AT_ONCE = 300
@@ -118,9 +118,10 @@ async def pruned(sql: Sql, clock: Clock, runs_kept_days: int) -> object:
     """Continue the pruning; return what was removed."""
 
     async def run() -> object:
-        return (await prune(sql, clock, runs_kept_days)).to_json()
+        removed = await prune(sql, clock, runs_kept_days)
+        return removed.to_json() if removed.complete else Partly(removed.to_json())
 
-    return await _done("pruned", run(), sql, clock)
+    return await done("pruned", run(), sql, clock)
 
 
 async def keep_up(stores: Stores) -> dict[str, object]:
@@ -133,18 +134,18 @@ async def keep_up(stores: Stores) -> dict[str, object]:
 
 async def keep_up_step(name: str, stores: Stores) -> object:
     """Do one of the steps of `KEEPING_UP`; return what was done."""
-    return await _done(name, KEEPING_UP[name](stores), stores.sql, stores.clock)
+    return await done(name, KEEPING_UP[name](stores), stores.sql, stores.clock)
 
 
 async def abandoned_uploads(stores: Stores) -> object:
     """Forget uploads without a job; return how many messages they had."""
-    return await _done("abandoned_uploads", forget_abandoned(stores.sql, stores.clock()), stores.sql, stores.clock)
+    return await done("abandoned_uploads", forget_abandoned(stores.sql, stores.clock()), stores.sql, stores.clock)
 
 
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
     """Continue ingests that were interrupted or failed; return the number per state."""
     sql, clock = stores.sql, stores.clock
-    return await _done("ingests", continue_interrupted(sql, clock, ingestion, limit=JOBS_A_DAY), sql, clock)
+    return await done("ingests", continue_interrupted(sql, clock, ingestion, limit=JOBS_A_DAY), sql, clock)
 
 
 async def evaluations(stores: Stores, runner: Runner) -> object:
@@ -161,7 +162,7 @@ async def evaluations(stores: Stores, runner: Runner) -> object:
     async def run() -> object:
         return await continue_open(await runner.open(JOBS_A_DAY), call)
 
-    return await _done("evaluations", run(), stores.sql, stores.clock)
+    return await done("evaluations", run(), stores.sql, stores.clock)
 
 
 async def demoted(stores: Stores, demotion: Callable[[], Demotion]) -> object:
@@ -170,7 +171,7 @@ async def demoted(stores: Stores, demotion: Callable[[], Demotion]) -> object:
     async def run() -> object:
         return await demotion().run()
 
-    return await _done("items", run(), stores.sql, stores.clock)
+    return await done("items", run(), stores.sql, stores.clock)
 
 
 async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, daily: bool) -> object:
@@ -191,36 +192,21 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
         pruned = await backups.prune(JOBS_A_DAY)
         open_jobs = await continue_open(await BackupJobs(stores).all_open(JOBS_A_DAY), call)
         started: dict[str, int] = {}
-        for tenant_id in await backups.due(TENANTS_A_DAY) if daily else ():
+        due = await backups.due(TENANTS_A_DAY) if daily else ()
+        for tenant_id in due:
             if used_up():
                 break
             for state, count in (await continue_open([tenant_id], start)).items():
                 started[state] = started.get(state, 0) + count
-        return {"pruned": pruned, "continued": open_jobs, "daily": started}
+        report = {"pruned": pruned, "continued": open_jobs, "daily": started}
+        return Partly(report) if len(due) == TENANTS_A_DAY else report
 
-    return await _done("backups", run(), stores.sql, stores.clock)
-
-
-async def _done(step: str, work: Awaitable[object], sql: Sql, clock: Clock) -> object:
-    """Return what a step of the daily brief did. One that fails is logged, parked in the error ledger, and reported.
-
-    It is repeated within minutes: see `retain.admin.catching_up`.
-    """
-    try:
-        done = await work
-    except Exception as error:  # noqa: BLE001 -- whatever fails, the other steps are not its fault
-        code = error.code if isinstance(error, RetainError) else "internal"
-        _log.error("%s failed", step, extra={"code": code}, exc_info=None if isinstance(error, RetainError) else error)
-        with without_waiting():
-            await park(sql, Trouble("cron", step, code, clock()))
-        return {"error": code}
-    with without_waiting():
-        await settle(sql, clock(), ("", "cron", step))
-    return done
+    return await done("backups", run(), stores.sql, stores.clock)
 
 
-async def _consolidated(stores: Stores) -> dict[str, int]:
-    return (await consolidate(stores)).to_json()
+async def _consolidated(stores: Stores) -> object:
+    consolidated = await consolidate(stores)
+    return consolidated.to_json() if consolidated.complete else Partly(consolidated.to_json())
 
 
 async def _documents(stores: Stores) -> dict[str, int]:
@@ -252,7 +238,8 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 
 
 async def _mutations(stores: Stores) -> object:
-    return await MutationLog(stores.sql, stores.clock).seal_all()
+    sealed = await MutationLog(stores.sql, stores.clock).seal_all()
+    return Partly(sealed) if sealed.pop("more", 0) else sealed
 
 
 async def _overdue_runs(stores: Stores) -> object:
@@ -268,7 +255,8 @@ async def _heads(stores: Stores) -> object:
 
 
 async def _unlisted_writes(stores: Stores) -> object:
-    return {"parked": await park_unlisted(stores.sql, WRITES_A_DAY)}
+    parked = await park_unlisted(stores.sql, WRITES_A_DAY)
+    return {"parked": parked} if parked < WRITES_A_DAY else Partly({"parked": parked})
 
 
 async def _earlier_copies(stores: Stores) -> object:
@@ -301,7 +289,7 @@ async def try_brief(
     sql: Sql, objects: Objects, indexer: Indexer, clock: Clock, kept_up: Mapping[str, object] | None = None
 ) -> object:
     """Return the brief, as `brief`, or the error for which there is none; it is repeated like a step that failed."""
-    return await _done("brief", brief(sql, objects, indexer, clock, kept_up), sql, clock)
+    return await done("brief", brief(sql, objects, indexer, clock, kept_up), sql, clock)
 
 
 async def brief(
@@ -316,7 +304,8 @@ async def brief(
     with budget(SETTLING_CALLS):
         settled = await indexer.reconcile()
     now = clock()
-    counts = await sql.batch([(f"SELECT COUNT(*) AS n FROM {table}", ()) for table in _COUNTED])  # noqa: S608
+    counted: list[Statement] = [(f"SELECT COUNT(*) AS n FROM {table}", ()) for table in _COUNTED]  # noqa: S608
+    *counts, stopped = await sql.batch([*counted, ("SELECT step FROM steps_left ORDER BY step", ())])
     full = await sql.run(
         "SELECT tenant_id, episodes FROM episode_counts WHERE episodes >= ? ORDER BY episodes DESC, tenant_id",
         WARN_PER_TENANT,
@@ -338,6 +327,7 @@ async def brief(
         "episodes_refused": lost,
         "vector_outbox": {"settled": settled.settled, "failed": settled.failed},
         **(kept_up or {}),
+        "continued_within_minutes": [row["step"] for row in stopped.rows],
     }
     for limit, part in capacity.near().items():
         _log.warning("a limit of the platform is near", extra={"limit": limit, "used": part.used, "of": part.limit})

@@ -123,17 +123,23 @@ def error_id_of(tenant_id: str, stage: Stage, concerns: str) -> str:
     return hashlib.sha256(json.dumps([tenant_id, stage, concerns]).encode()).hexdigest()[:32]
 
 
-async def park(sql: Sql, *troubles: Trouble) -> None:
-    """Write troubles into the ledger. Raises nothing: if D1 does not take them, that is logged."""
-    await _written(sql, [(PARK, trouble.values) for trouble in troubles])
+async def park(sql: Sql, *troubles: Trouble, also: Sequence[Statement] = ()) -> None:
+    """Write troubles into the ledger. Raises nothing: if D1 does not take them, that is logged.
+
+    also: what is written in the same transaction.
+    """
+    await _written(sql, [*((PARK, trouble.values) for trouble in troubles), *also])
 
 
-async def settle(sql: Sql, now_ms: int, *things: tuple[str, Stage, str], by: str | None = None) -> None:
+async def settle(
+    sql: Sql, now_ms: int, *things: tuple[str, Stage, str], by: str | None = None, also: Sequence[Statement] = ()
+) -> None:
     """Note that what was parked has succeeded. things: tenant, stage and `concerns` of each. Raises nothing.
 
     by: who replayed it, None if the part that owns it succeeded without being asked. What is not parked stays as it is.
+    also: what is written in the same transaction.
     """
-    await _written(sql, [(_SETTLE, ("replayed", now_ms, by, error_id_of(*thing))) for thing in things])
+    await _written(sql, [*((_SETTLE, ("replayed", now_ms, by, error_id_of(*thing))) for thing in things), *also])
 
 
 async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str, also: Sequence[Statement] = ()) -> None:

@@ -15,7 +15,7 @@ import json
 import logging
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from itertools import groupby
@@ -25,6 +25,7 @@ from retain.errors import RetainError
 from retain.identifiers import new_id
 from retain.ledgers.errors import Trouble, park
 from retain.lifecycle.stores import Stores
+from retain.limits.d1_calls import used_up
 from retain.memory.recall.words import fold, stem
 from retain.memory.records.claims import closed as closed_claims
 from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
@@ -57,6 +58,7 @@ _FORMS = str.maketrans("\u2018\u2019\u201b\u201c\u201d\u201e\u201f\u2010\u2011",
 _HYPHENATED = re.compile(r"(?<=\w)-(?=\w)")
 
 _log = logging.getLogger(__name__)
+_Work = Callable[[Stores, str, Sequence[str], "Consolidated"], Awaitable[None]]
 
 _EXPIRED = """
 SELECT id, tenant_id, kind FROM memory_records WHERE expires_at_ms <= ?
@@ -80,35 +82,46 @@ WHERE record_id = ? AND (SELECT updated_at_ms FROM memory_records WHERE id = rec
 
 @dataclass(slots=True)
 class Consolidated:
-    """What a run did. compared: records examined for duplicates. failed: batches left for the next run, one tenant each."""
+    """What a run did.
+
+    compared: records examined for duplicates. failed: batches left for the next run, one tenant each. complete: whether
+    nothing else is left for it.
+    """
 
     closed: int = 0
     deleted: int = 0
     superseded: int = 0
     compared: int = 0
     failed: int = 0
+    complete: bool = True
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return asdict(self)
+        return {name: count for name, count in asdict(self).items() if name != "complete"}
 
 
 async def consolidate(stores: Stores) -> Consolidated:
     """Consolidate all tenants' records, up to a bound. Idempotent. A tenant that fails does not stop the others."""
     done = Consolidated()
     expired = (await stores.sql.run(_EXPIRED, stores.clock(), EXPIRED_PER_RUN)).rows
-    for tenant_id, ids in _chunks(expired):
-        try:
-            await _expire(stores, tenant_id, ids, done)
-        except RetainError as error:
-            await _failed(stores, tenant_id, error, done)
+    await _each(stores, expired, _expire, done)
     new = (await stores.sql.run(_NEW, COMPARED_PER_RUN)).rows
-    for tenant_id, ids in _chunks(sorted(new, key=lambda row: str(row["tenant_id"]))):
-        try:
-            await _merge(stores, tenant_id, ids, done)
-        except RetainError as error:
-            await _failed(stores, tenant_id, error, done)
+    await _each(stores, sorted(new, key=lambda row: str(row["tenant_id"])), _merge, done)
+    done.complete = done.complete and len(expired) < EXPIRED_PER_RUN and len(new) < COMPARED_PER_RUN
     return done
+
+
+async def _each(stores: Stores, rows: Sequence[Row], work: _Work, done: Consolidated) -> None:
+    """Do the work for the records of each tenant, until the calls of D1 are used up."""
+    for tenant_id, ids in _chunks(rows):
+        try:
+            await work(stores, tenant_id, ids, done)
+        except RetainError as error:
+            if not used_up():
+                await _failed(stores, tenant_id, error, done)
+        if used_up():
+            done.complete = False
+            return
 
 
 def likeness(record: Record) -> str:

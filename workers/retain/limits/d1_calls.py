@@ -30,6 +30,36 @@ def budget(calls: int) -> Iterator[None]:
 
 
 @contextmanager
+def part(calls: int) -> Iterator[None]:
+    """Allow at most this many of the calls that are left inside the block; what it does not use stays for what follows."""
+    with _within(max(1, calls // _sharers.get())):
+        yield
+
+
+@contextmanager
+def equal_part(of: int) -> Iterator[None]:
+    """Allow one of so many equal parts of the calls that are left; what it does not use stays for what follows."""
+    left = _left.get()
+    assert left is not None, "calls are counted inside a budget only"
+    with _within(max(1, left[0] // of)):
+        yield
+
+
+@contextmanager
+def _within(calls: int) -> Iterator[None]:
+    outer = _left.get()
+    allowed = calls if outer is None else min(calls, outer[0])
+    own = [allowed]
+    token = _left.set(own)
+    try:
+        yield
+    finally:
+        _left.reset(token)
+        if outer is not None:
+            outer[0] -= allowed - own[0]
+
+
+@contextmanager
 def shared_among(parts: int) -> Iterator[None]:
     """Let each budget inside the block be the part of one that does the same so many times in one invocation."""
     token = _sharers.set(parts)

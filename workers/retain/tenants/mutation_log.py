@@ -31,7 +31,7 @@ GROUP = 20
 GROUP_ROWS = 500
 """Entries of each that are then sealed; a tenant with more is sealed on its own."""
 TENANTS_A_DAY = 600
-"""Tenants of one day: with two calls for each group of them, they leave the rest of the brief what it needs."""
+"""Tenants of one call: with two calls for each group of them, they leave the rest of the brief what it needs."""
 _LATE_MS = 30 * DAY_MS
 """How long an entry may wait for its seal, if the daily work does not run."""
 
@@ -159,7 +159,7 @@ class MutationLog:
     async def seal_all(self, *, tenants: int = TENANTS_A_DAY) -> dict[str, int]:
         """Seal the new entries of the tenants that have waited longest; remove what is older than 400 days.
 
-        Return the number of entries sealed and removed.
+        Return the number of entries sealed and removed; with `more` if there may be more tenants than these.
         """
         old = self._clock() - KEPT_MS
         due = (await self._sql.run(_DUE, old, tenants)).rows
@@ -170,7 +170,8 @@ class MutationLog:
         aged = [row["tenant_id"] for row in due if row["old"]][:GROUP]
         pruned: list[Statement] = [(_PRUNE, (tenant_id, old, SEAL_ROWS)) for tenant_id in aged]
         removed = sum(result.changes for result in await self._sql.batch(pruned)) if pruned else 0
-        return {"sealed": sealed, "removed": removed}
+        done = {"sealed": sealed, "removed": removed}
+        return {**done, "more": 1} if len(due) == tenants else done
 
     async def _seal_group(self, group: Sequence[Row]) -> int:
         """Seal the first entries of several tenants, each with one seal; one at a time when a chain grows meanwhile."""
