@@ -25,7 +25,8 @@ MOST = 288
 """Catch-ups of one day."""
 _LEFT: Mapping[str, str] = {
     "compared": "SELECT COUNT(DISTINCT tenant_id) AS n FROM memory_likeness WHERE key IS NULL",
-    "sealed": "SELECT COUNT(*) AS n FROM tenants t WHERE t.tenant_id <> 'default' AND t.tenant_id IN (SELECT tenant_id FROM mutation_log)"
+    "sealed": "SELECT COUNT(*) AS n FROM tenants t WHERE t.tenant_id <> 'default'"
+    " AND t.tenant_id IN (SELECT tenant_id FROM mutation_log)"
     " AND t.tenant_id NOT IN (SELECT tenant_id FROM world_history WHERE kind = 'mutations_sealed')",
     "backed up": "SELECT COUNT(*) AS n FROM tenants t WHERE t.tenant_id <> 'default' AND t.tenant_id NOT IN"
     " (SELECT tenant_id FROM backup_jobs WHERE kind = 'backup' AND state = 'completed')",
