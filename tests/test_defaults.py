@@ -11,7 +11,8 @@ import inspect
 import pytest
 from pydantic import BaseModel
 
-from retain.admin import maintenance, steps
+from retain import scheduled_steps
+from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
 from retain.admin.memory_bodies import RecallBody
 from retain.agents import definitions, instance
@@ -172,7 +173,10 @@ def test_a_session_has_seen_nothing_of_an_item_that_it_does_not_know() -> None:
 
 def test_the_bounds_of_a_daily_brief() -> None:
     assert (maintenance.WORK_CALLS, maintenance.SETTLING_CALLS, maintenance.JOBS_A_DAY) == (650, 300, 10)
-    assert (steps.CALLS_OF_OTHERS, dict(steps.CALLS)) == (100, {"consolidation": 150, "mutations": 80})
+    assert (scheduled_steps.CALLS_OF_OTHERS, dict(scheduled_steps.CALLS)) == (
+        100,
+        {"consolidation": 150, "mutations": 80},
+    )
     assert (maintenance.TENANTS_A_DAY, maintenance.WRITES_A_DAY) == (100, 200)
     assert maintenance.REFUSALS_SHOWN_MS == 7 * DAY_S * 1000
 

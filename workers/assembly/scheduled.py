@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.admin import catching_up, maintenance
-from retain.admin.steps import CALLS, CALLS_OF_OTHERS
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
 from retain.limits.d1_calls import budget, part
+from retain.scheduled_steps import CALLS, CALLS_OF_OTHERS
 
 if TYPE_CHECKING:
     from assembly.root import Assembly

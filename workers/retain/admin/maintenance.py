@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
 from retain.admin.schedules.listed import ask_for_overdue_schedules
-from retain.admin.steps import Partly, done
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.attachments.removal import remove_owed
@@ -42,6 +41,7 @@ from retain.memory.scope import Scope
 from retain.ports import Clock, Objects, Sql, Statement
 from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
+from retain.scheduled_steps import Partly, done
 from retain.shards.place import HOME, shard_here
 from retain.tenants.model_use import use_rules
 from retain.tenants.mutation_log import MutationLog
