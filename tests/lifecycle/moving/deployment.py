@@ -118,6 +118,19 @@ class ShardedDeployment:
             hits = await self.memory(tenant).search(RecallQuery(query, below=True, top_k=20))
         return [hit.record.content for hit in hits]
 
+    async def register(self, tenant: str) -> None:
+        """Register a tenant on the first database."""
+        await self.databases[HOME].run("INSERT INTO tenants VALUES (?, 0, NULL)", tenant)
+
+    def numbers(self) -> dict[int, set[str]]:
+        """Return the ids of the records by their numbers, on all databases."""
+        found: dict[int, set[str]] = {}
+        for database in self.databases.values():
+            query = "SELECT number, id FROM memory_records WHERE id <> 'range'"
+            for number, record in connection(database).execute(query):
+                found.setdefault(number, set()).add(record)
+        return found
+
     def rows(self, shard: str, tenant: str) -> Rows:
         """Return a tenant's rows on a database by table, with its full texts, without the time of what is owed."""
         database = connection(self.databases[shard])

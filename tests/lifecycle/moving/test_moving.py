@@ -6,7 +6,9 @@ import pytest
 
 from retain.errors import Conflict, NotFound, TenantElsewhere
 from retain.lifecycle.moving.mover import FREEZE_MS
+from retain.lifecycle.moving.moves import MOVE_RULES
 from retain.lifecycle.moving.relations import relations_of
+from retain.retention import TEXT_KEPT_MS, prune
 from retain.shards.fence import writing
 from retain.shards.place import HOME, in_tenant
 from retain.tenant_tables import TENANT_TABLES
@@ -50,7 +52,7 @@ async def test_a_tenant_with_data_everywhere_moves_there_and_back() -> None:
 
 async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() -> None:
     with living() as deployment:
-        await deployment.shards.databases[HOME].run("INSERT INTO tenants VALUES ('acme', 0, NULL)")
+        await deployment.register("acme")
         await deployment.store("acme", "The first one.")
         old = deployment.shards
         with in_tenant("acme"):
@@ -71,7 +73,7 @@ async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() 
 
 async def test_rows_keep_their_numbers_and_no_two_databases_give_the_same() -> None:
     with living() as deployment:
-        await deployment.shards.databases[HOME].run("INSERT INTO tenants VALUES ('acme', 0, NULL)")
+        await deployment.register("acme")
         for turn, target in enumerate(("DB_1", HOME, "DB_1", "DB_2", HOME)):
             await deployment.store("acme", f"Number {turn}.")
             await deployment.store("default", f"Of another one, {turn}.")
@@ -83,6 +85,49 @@ async def test_rows_keep_their_numbers_and_no_two_databases_give_the_same() -> N
         others = [row[0] for row in deployment.rows(HOME, "default")["memory_records"]]
         assert len({*numbers, *others}) == 6 + 5
         assert len(await deployment.recalled("acme", "number")) == 6
+
+
+async def test_tenants_that_move_in_both_directions_at_once_do_not_bring_numbers_that_the_other_database_gives() -> (
+    None
+):
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Before.")
+        await deployment.moved("acme", "DB_1")
+        await deployment.store("acme", "The first number of the second range.")
+        leaving = await deployment.mover.advance(await deployment.mover.start("default", "DB_1", "person:ada"))
+        assert leaving.step == "copy"
+        await deployment.moved("acme", HOME)  # the first database gets a range above that of the second
+        await deployment.store("default", "Numbered in it, and copied to the second database.")
+        assert (await deployment.moved("default", "DB_1")).state == "completed"
+        for tenant in ("acme", "default") * 2:
+            await deployment.store(tenant, f"After, {len(deployment.numbers())}.")
+        for target in ("DB_2", HOME):
+            for tenant in ("acme", "default"):
+                assert (await deployment.moved(tenant, target)).state == "completed"
+        assert sorted(map(len, deployment.numbers().values())) == [1] * 7
+
+
+async def test_a_pruning_removes_moves_that_ended_long_ago() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        ended = await deployment.moved("default", "DB_1")
+        running = await deployment.mover.start("acme", "DB_1", "person:ada")
+        for age_ms, left in ((TEXT_KEPT_MS, {ended.move_id, running.move_id}), (TEXT_KEPT_MS + 1, {running.move_id})):
+            await prune(deployment.databases[HOME], ended.started_at_ms + age_ms, MOVE_RULES)
+            moves, _ = await deployment.mover.moves.page(before=None, limit=10)
+            assert {move.move_id for move in moves} == left, "one that is open stays"
+
+
+async def test_a_database_does_not_give_the_number_of_a_row_that_has_left_it_again() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        for tenant in ("default", "acme"):
+            await deployment.store(tenant, "Before.")
+        await deployment.moved("acme", "DB_1")
+        await deployment.store("default", "Has a number that the other one's record does not have.")
+        assert sorted(map(len, deployment.numbers().values())) == [1] * 3
+        assert (await deployment.moved("acme", HOME)).state == "completed"
 
 
 async def test_a_cancelled_move_leaves_the_tenant_where_it_was() -> None:

@@ -11,6 +11,7 @@ from retain.lifecycle.moving.relations import TEXTS, Relation
 from retain.limits.vectorize import MAX_GET_IDS
 from retain.memory.records.vector_names import vector_id
 from retain.ports import Row, Sql, Statement, VectorIndex
+from retain.shards.ranges import NUMBERED, Numbering
 
 STATEMENT_BYTES = 1_000_000
 """About how many bytes of rows one statement writes: a value has at most 2 MB."""
@@ -57,8 +58,10 @@ class Copied:
 class TenantCopy:
     """Copies a tenant. Everything is idempotent: it makes the target's rows equal to the source's."""
 
-    def __init__(self, tenant_id: str, source: Side, target: Side, now_ms: int) -> None:
+    def __init__(self, tenant_id: str, source: Side, target: Side, numbering: Numbering, now_ms: int) -> None:
+        """numbering: of the target."""
         self._tenant_id = tenant_id
+        self._numbering = numbering
         self._source = source
         self._target = target
         self._now_ms = now_ms
@@ -117,6 +120,8 @@ class TenantCopy:
             after = relation.position(rows[-1])
 
     async def _write(self, relation: Relation, rows: Sequence[Row], *, fresh: bool = False) -> None:
+        if relation.name in NUMBERED:
+            await self._numbering.admit(rows)
         for some in _pieces(rows):
             statements: list[Statement] = [relation.writing(some)]
             if relation.name in TEXTS:

@@ -25,7 +25,7 @@ from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, T
 from retain.memory.records.vector_names import vector_id
 from retain.ports import Clock, Row, Sql, SqlValue
 from retain.shards.place import HOME
-from retain.shards.ranges import give_range_above
+from retain.shards.ranges import Numbering, keep_numbers
 from retain.shards.shards import Shards
 from retain.tenants.tables import TenantTable
 
@@ -152,7 +152,6 @@ class Mover:
     async def _prepare(self, move: Move) -> Move:
         source, target = self._sql(move.source), self._sql(move.target)
         await self._shards.placement.admit_to(move.target)
-        await give_range_above(self.moves.home, target, move.target, source, move.tenant_id)
         for relation in self.relations:
             await source.batch(relation.recording())
         await target.run(_ARRIVING, move.tenant_id, move.source, move.move_id)
@@ -251,6 +250,8 @@ class Mover:
         if self._clock() < since:
             return move
         sql, order = self._sql(shard), list(reversed(self.relations))
+        if place == 0:
+            await keep_numbers(self.moves.home, sql, shard)
         for _ in range(PAGES_PER_CALL):
             if place == len(order):
                 counted = await sql.batch([relation.counting(move.tenant_id) for relation in order])
@@ -326,7 +327,8 @@ class Mover:
         return str(rows[0]["state"]) if rows else None
 
     def _copy_of(self, move: Move) -> TenantCopy:
-        return TenantCopy(move.tenant_id, self._side(move.source), self._side(move.target), self._clock())
+        numbering = Numbering(self.moves.home, self._sql(move.target), move.target)
+        return TenantCopy(move.tenant_id, self._side(move.source), self._side(move.target), numbering, self._clock())
 
     def _counted(self, move: Move, copy: TenantCopy, **more: int) -> Move:
         done = {"rows": copy.copied.rows, "vectors": copy.copied.vectors, **more}

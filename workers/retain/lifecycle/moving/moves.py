@@ -12,6 +12,7 @@ from retain.identifiers import new_id
 from retain.jobs import Leases
 from retain.json_text import read_own_json
 from retain.ports import Row, Sql, Statement
+from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 Step = Literal["prepare", "copy", "catch_up", "switch", "remove", "undo"]
 MoveState = Literal["running", "completed", "cancelled"]
@@ -29,6 +30,12 @@ _SAVE = """
 UPDATE tenant_moves SET state = ?, step = ?, cursor = ?, counts = ?, error = ?, lease_until_ms = ?, updated_at_ms = ?,
   completed_at_ms = ? WHERE move_id = ? AND state = 'running'
 """
+_OLD = """
+DELETE FROM tenant_moves WHERE move_id IN
+  (SELECT move_id FROM tenant_moves WHERE started_at_ms < ? AND state <> 'running' ORDER BY started_at_ms LIMIT ?)
+RETURNING tenant_id
+"""
+MOVE_RULES = (RetentionRule("tenant_moves", TEXT_KEPT_MS, (_OLD,), 1000),)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,48 @@
+"""The files of `deploy/cluster/`, read by the tools that execute them where these are installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tools.paths import ROOT
+
+_FOLDER = ROOT / "deploy" / "cluster"
+_SECRET = (".env", "cluster.key", "node.env", "settings.env")
+
+
+def test_the_shell_reads_the_script_that_starts_a_node() -> None:
+    read = subprocess.run(["sh", "-n", str(_FOLDER / "start.sh")], capture_output=True, check=False)
+    assert (read.returncode, read.stderr) == (0, b"")
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
+def test_systemd_reads_the_unit(tmp_path: Path) -> None:
+    unit = tmp_path / "retain-node.service"
+    content = (_FOLDER / "retain-node.service").read_text()
+    unit.write_text(content.replace("/opt/retain/deploy/cluster/start.sh", str(_FOLDER / "start.sh")))
+    read = subprocess.run(["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False)
+    assert (read.returncode, read.stderr) == (0, "")
+
+
+def test_every_variable_of_the_script_and_every_file_of_the_composition_is_known() -> None:
+    composition = yaml.compose((_FOLDER / "compose.yaml").read_text())
+    assert composition is not None, "it is YAML"
+    text = (_FOLDER / "compose.yaml").read_text()
+    for name in ("deploy/cluster/Dockerfile", "cluster.key", "settings.env", "node.env"):
+        assert name in text
+    unit = (_FOLDER / "retain-node.service").read_text() + (_FOLDER / "node.env.example").read_text()
+    for variable in ("OBJECTS", "HTTP_ADDR", "CLUSTER_ADDR", "WORKERD"):
+        assert variable in unit, variable
+
+
+def test_no_secret_of_a_cluster_gets_into_an_image_or_a_commit() -> None:
+    kept_out = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {f"deploy/cluster/{name}" for name in _SECRET} | {".git", "**/.dev.vars"} <= {*kept_out}
+    for name in _SECRET:
+        asked = ["git", "check-ignore", "--quiet", str(_FOLDER / name)]
+        assert subprocess.run(asked, cwd=ROOT, check=False).returncode == 0, name
