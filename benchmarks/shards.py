@@ -35,15 +35,15 @@ BURST = 8
 PATIENCE_S = 60.0
 """How long after the end of the trial what is open may take: a move until its switch, a write that is refused."""
 AGAIN_S = 0.02
-"""After how long a refused write is repeated. It is told a second: this is how long it would have been refused."""
+"""After how long a refused write is repeated. Its answer asks for a second; sooner shows how long the tenant was frozen."""
 
 
 @dataclass
 class Counts:
     """What the trial counted.
 
-    refused: answers `tenant_moving` to writes. refused_writes: writes that got it at least once. told_when: of the answers,
-    how many had the status 503 and `retry-after`. longest_refusal_ms: of one tenant, from the first answer until a write was
+    refused: answers `tenant_moving` to writes. refused_writes: writes that got it at least once. with_retry_after: answers of
+    these with the status 503 and `retry-after`. longest_refusal_ms: of one tenant, from the first answer until a write was
     taken. reads_meanwhile: reads that were answered within the call in which their tenant was frozen, from begin to end.
     never_taken: refused writes and moves that were still open long after the end.
     """
@@ -52,7 +52,7 @@ class Counts:
     acknowledged: int = 0
     refused: int = 0
     refused_writes: int = 0
-    told_when: int = 0
+    with_retry_after: int = 0
     longest_refusal_ms: int = 0
     failed: int = 0
     lost: int = 0
@@ -73,7 +73,7 @@ class Counts:
             "a write was lost": self.lost > 0,
             "a reader saw less": self.reads_that_showed_less > 0,
             "a request failed": self.failed > 0,
-            "a refusal was not told as one": self.told_when < self.refused,
+            "a refusal was not told as one": self.with_retry_after < self.refused,
             "a write or a move was never done": self.never_taken > 0,
             "a tenant refused writes for longer than two freezes": self.longest_refusal_ms > 2 * FREEZE_MS,
         }
@@ -178,7 +178,7 @@ class Trial:
             self.counts.refused += 1
             self.counts.refused_writes += not refused
             refused = True
-            self.counts.told_when += answer.status_code == 503 and int(answer.headers.get("retry-after", 0)) > 0
+            self.counts.with_retry_after += answer.status_code == 503 and int(answer.headers.get("retry-after", 0)) > 0
             await asyncio.sleep(AGAIN_S)
         self.counts.never_taken += 1
 

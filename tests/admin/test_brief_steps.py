@@ -141,7 +141,7 @@ COSTS: dict[str, dict[str, int]] = {
     "overdue_schedules": {"sql.run": 1, **SETTLED},
     "mutations": {"sql.run": 1, **SETTLED},
     "histories_that_lost_their_head": {"sql.run": 1, "objects.get": 1, "objects.put": 2, **SETTLED},
-    "pruned": {"sql.batch": 1 + 21},
+    "pruned": {"sql.batch": 1 + 20},
     "abandoned_uploads": {"sql.run": 1, **SETTLED},
     "ingests": {"sql.run": 2, **SETTLED},
     "evaluations": {"sql.run": 1, **SETTLED},
@@ -227,7 +227,6 @@ def test_every_rule_of_retention_is_among_them_with_its_age() -> None:
         "webhook_deliveries": 30,
         "attachment_uses": 90,
         "attachments": 90,
-        "tenant_moves": 90,
     }
 
 

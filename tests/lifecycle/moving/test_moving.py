@@ -6,9 +6,8 @@ import pytest
 
 from retain.errors import Conflict, NotFound, TenantElsewhere
 from retain.lifecycle.moving.mover import FREEZE_MS
-from retain.lifecycle.moving.moves import MOVE_RULES
 from retain.lifecycle.moving.relations import relations_of
-from retain.retention import TEXT_KEPT_MS, prune
+from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import writing
 from retain.shards.place import HOME, in_tenant
 from retain.tenant_tables import TENANT_TABLES
@@ -108,15 +107,20 @@ async def test_tenants_that_move_in_both_directions_at_once_do_not_bring_numbers
         assert sorted(map(len, deployment.numbers().values())) == [1] * 7
 
 
-async def test_a_pruning_removes_moves_that_ended_long_ago() -> None:
+async def test_a_move_that_begins_removes_those_that_ended_long_ago() -> None:
     with living() as deployment:
         await deployment.register("acme")
+        await deployment.register("other")
         ended = await deployment.moved("default", "DB_1")
         running = await deployment.mover.start("acme", "DB_1", "person:ada")
-        for age_ms, left in ((TEXT_KEPT_MS, {ended.move_id, running.move_id}), (TEXT_KEPT_MS + 1, {running.move_id})):
-            await prune(deployment.databases[HOME], ended.started_at_ms + age_ms, MOVE_RULES)
-            moves, _ = await deployment.mover.moves.page(before=None, limit=10)
-            assert {move.move_id for move in moves} == left, "one that is open stays"
+        deployment.clock.set(ended.started_at_ms + TEXT_KEPT_MS)
+        latest = await deployment.mover.start("other", "DB_1", "person:ada")
+        moves, _ = await deployment.mover.moves.page(before=None, limit=10)
+        assert {move.move_id for move in moves} == {ended.move_id, running.move_id, latest.move_id}
+        deployment.clock.advance(1_000_000)
+        again = await deployment.mover.start("default", HOME, "person:ada")
+        moves, _ = await deployment.mover.moves.page(before=None, limit=10)
+        assert {move.move_id for move in moves} == {running.move_id, latest.move_id, again.move_id}, "open ones stay"
 
 
 async def test_a_database_does_not_give_the_number_of_a_row_that_has_left_it_again() -> None:

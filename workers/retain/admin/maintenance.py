@@ -31,7 +31,6 @@ from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureReceipt
 from retain.lifecycle.erasure.user import USER_RULES
 from retain.lifecycle.heads import keep_heads
-from retain.lifecycle.moving.moves import MOVE_RULES
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
 from retain.limits.d1_calls import budget, used_up
@@ -99,7 +98,6 @@ def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
         *DELIVERY_RULES,
         *JOB_RULES,
         *USER_RULES,
-        *MOVE_RULES,
     )
 
 

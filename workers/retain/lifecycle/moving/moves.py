@@ -12,7 +12,7 @@ from retain.identifiers import new_id
 from retain.jobs import Leases
 from retain.json_text import read_own_json
 from retain.ports import Row, Sql, Statement
-from retain.retention import TEXT_KEPT_MS, RetentionRule
+from retain.retention import TEXT_KEPT_MS
 
 Step = Literal["prepare", "copy", "catch_up", "switch", "remove", "undo"]
 MoveState = Literal["running", "completed", "cancelled"]
@@ -33,9 +33,9 @@ UPDATE tenant_moves SET state = ?, step = ?, cursor = ?, counts = ?, error = ?, 
 _OLD = """
 DELETE FROM tenant_moves WHERE move_id IN
   (SELECT move_id FROM tenant_moves WHERE started_at_ms < ? AND state <> 'running' ORDER BY started_at_ms LIMIT ?)
-RETURNING tenant_id
 """
-MOVE_RULES = (RetentionRule("tenant_moves", TEXT_KEPT_MS, (_OLD,), 1000),)
+_REMOVED = 1000
+"""How many moves that ended long ago are removed when one begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,11 @@ class Moves:
     async def open(self, tenant_id: str, source: str, target: str, by: str, now_ms: int) -> Move:
         """Note a move that is to be made, or return the one to this target that is open.
 
+        Moves that ended and began 90 days ago are removed with it: pruning has no statement left for what is so rare.
         Raises: Conflict (code `other_move`) while another one is open.
         """
-        await self.home.run(_INSERT, new_id(), tenant_id, source, target, by, now_ms, now_ms)
+        values = (new_id(), tenant_id, source, target, by, now_ms, now_ms)
+        await self.home.batch([(_OLD, (now_ms - TEXT_KEPT_MS, _REMOVED)), (_INSERT, values)])
         [row] = (await self.home.run(_OPEN, tenant_id)).rows
         move = _move(row)
         if move.target != target:
