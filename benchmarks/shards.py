@@ -42,9 +42,9 @@ AGAIN_S = 0.02
 class Counts:
     """What the trial counted.
 
-    refused: answers `tenant_moving` to writes. refused_writes: writes that got it at least once. with_retry_after: answers of
-    these with the status 503 and `retry-after`. longest_refusal_ms: of one tenant, from the first answer until a write was
-    taken. reads_meanwhile: reads that were answered within the call in which their tenant was frozen, from begin to end.
+    refused: answers `tenant_moving` to writes. refused_writes: writes that got it at least once. with_retry_after: answers
+    of these with the status 503 and `retry-after`. longest_refusal_ms: of one tenant, from the first answer until a write
+    was taken. reads_meanwhile: reads that were answered within the call in which their tenant was frozen, from begin to end.
     never_taken: refused writes and moves that were still open long after the end.
     """
 
