@@ -15,7 +15,7 @@ pytestmark = pytest.mark.workerd
 
 MAX_GZIP_KIB = 3 * 1024
 """Largest Worker of the free plan, compressed. Source: https://developers.cloudflare.com/workers/platform/limits/#worker-size"""
-_MODULE = re.compile(r"^│ (\S+)\s+│ (?:python|buffer)\s+│", re.MULTILINE)
+_MODULE = re.compile(r"^│ (\S+)\s+│ (?:python|buffer|esm)\s+│", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
