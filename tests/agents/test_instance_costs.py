@@ -134,8 +134,8 @@ async def test_a_run_costs(desk: Deployment) -> None:
 
     found = await cost_of(desk, whole)
     assert {name: found[name] for name in ("local.run", "sql.batch", "alarm.set")} == {
-        "local.run": 22,
-        "sql.batch": 3,
+        "local.run": 17,
+        "sql.batch": 2,
         "alarm.set": 2,
     }
 

@@ -26,6 +26,7 @@ from retain.agents.calls.requests import (
     OutcomeRequest,
 )
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.duties.deferral import Deferral
 from retain.agents.duties.forgetting import Forgetting
 from retain.agents.duties.instance_alarm import InstanceAlarm
 from retain.agents.duties.kv_notes import KvNotes
@@ -35,7 +36,6 @@ from retain.agents.execution.executor import Execution
 from retain.agents.execution.following import Following
 from retain.agents.execution.ledger_notes import LedgerNotes
 from retain.agents.execution.live_text import LiveText
-from retain.agents.execution.loop import RunLoop
 from retain.agents.execution.parked import ParkedRuns
 from retain.agents.execution.run_traces import RunTraces
 from retain.agents.forks.forks import Forks
@@ -47,7 +47,6 @@ from retain.agents.queueing.schedules import Schedules
 from retain.agents.queueing.wakeups import IDLE_MS, Wakeups
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
 from retain.agents.versions.own_agent import OwnAgent
@@ -60,6 +59,8 @@ from retain.outbox import Outbox
 from retain.schema.object import migrate
 from retain.sealing.pii import declared_in
 
+FIRST_FLUSH_S = 0.25
+"""How long a run whose caller waits for its end is owed to D1 at first: one that ends sooner is written in one batch."""
 CANCEL_WAIT_TURNS = 20
 """How often a cancellation checks whether the run has stopped."""
 
@@ -76,6 +77,7 @@ class Instance:
         self.identity = identity
         self._ports = ports
         self._active = self._erasing = False
+        self._first_flush = Deferral(FIRST_FLUSH_S)
         migrate(ports.local, tables.STEPS)
         scope = identity.scope
         self.deliveries = OwedDeliveries(ports, scope.tenant_id, self._schedule)
@@ -151,7 +153,8 @@ class Instance:
             await self._resume_interrupted()
             if known is not None:
                 return self._journal.report(known)
-            loop, run = await self._opened(request, run_id)
+            loop, run = await self._queueing.begin(request, run_id)
+            self._ports.background(self._flush_after(self._first_flush.begin()))
             await self._execution.finish(loop, run)
             return self._journal.report(run.run_id)
 
@@ -317,11 +320,6 @@ class Instance:
         self._ports.background(self._continue())
         return self._reports.of(run_id)
 
-    async def _opened(self, request: RunRequest, run_id: str) -> tuple[RunLoop, OpenRun]:
-        loop, run = await self._queueing.begin(request, run_id)
-        self._ports.background(self._flush())
-        return loop, run
-
     async def _begun(self, request: RunRequest, opened: asyncio.Future[str]) -> None:
         """Execute a run in the background; set `opened` to its id, or to the error that kept it from being opened."""
         try:
@@ -330,7 +328,8 @@ class Instance:
                 return
             async with self._busy(request) as run_id:
                 await self._resume_interrupted()
-                loop, run = await self._opened(request, run_id)
+                loop, run = await self._queueing.begin(request, run_id)
+                self._ports.background(self._flush())  # at once: the caller knows the run, and may ask D1 for it
                 opened.set_result(run.run_id)
                 await self._execution.finish(loop, run)
         except Exception as error:
@@ -352,7 +351,8 @@ class Instance:
             yield self._queueing.queue.next_id()
         finally:
             self._active, self._queueing.beginning = False, None
-            self._ports.background(self._flush())  # ends with the alarm; until then that of the run's lease is set
+            if not self._first_flush.end():
+                self._ports.background(self._flush())  # ends with the alarm; until then that of the run's lease is set
         if self._journal.runs.running() or self._queueing.queue:
             self._ports.background(self._continue())
 
@@ -388,6 +388,10 @@ class Instance:
         """Rebuild a waiting or queued run that the object has lost."""
         if run_id not in self._queueing.queue:
             await self._parked.restore(run_id)
+
+    async def _flush_after(self, deferred: asyncio.Future[None]) -> None:
+        await deferred
+        await self._flush()
 
     async def _flush(self) -> None:
         await self._outbox.flush()
