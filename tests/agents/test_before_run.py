@@ -50,32 +50,32 @@ async def recalled(deployment: Deployment) -> list[str]:
 
 
 async def test_a_further_run_reads_in_two_trips(desk: Deployment) -> None:
-    assert await batches(desk, "And then?") == 4  # two to read, one as it begins, one as it has ended
+    assert await batches(desk, "And then?") == 3  # two to read, one as it has ended
     assert await recalled(desk) == [FACTS[1]]
 
 
 async def test_a_run_for_a_user_reads_the_profile_in_the_same_trips(desk: Deployment) -> None:
     await desk.run("teller", "Hello.", instance="hers", user=ANN)
     await desk.settled()
-    assert await batches(desk, "And the office in Lyon?", instance="hers", user=ANN) == 4
+    assert await batches(desk, "And the office in Lyon?", instance="hers", user=ANN) == 3
 
 
 async def test_what_was_deleted_from_the_conversation_leads_to_nothing(desk: Deployment) -> None:
     await desk.sql.run("DELETE FROM conversation_messages")
-    assert await batches(desk, "And then?") == 5  # the recall begins again
+    assert await batches(desk, "And then?") == 4  # the recall begins again
     assert await recalled(desk) == []
 
 
 async def test_a_conversation_that_the_object_has_forgotten_leads_to_what_it_concerns(desk: Deployment) -> None:
     await desk.lose("teller:acme:main")
-    assert await batches(desk, "And then?") == 5
+    assert await batches(desk, "And then?") == 4
     assert await recalled(desk) == [FACTS[1]]
 
 
 async def test_long_messages_count_as_the_prompt_has_them(desk: Deployment) -> None:
     await desk.run("teller", "The staging server is slow. " * 400)
     await desk.settled()
-    assert await batches(desk, "And then?") == 4
+    assert await batches(desk, "And then?") == 3
 
 
 async def test_a_refused_run_reads_once(desk: Deployment) -> None:

@@ -249,6 +249,7 @@ async def test_what_cannot_be_forked_is_refused(
 ) -> None:
     desk = Desk(deploy, agents, calls(LOOK), says("found"), calls(PAY), approval=["pay"])
     runs = {"completed": (await desk.run())["run_id"], "waiting": (await desk.run())["run_id"], "unknown": "0" * 26}
+    await desk.deployment.settled()
     before = len(await desk.deployment.rows("SELECT 1 FROM agent_runs"))
     with pytest.raises(RetainError) as refused:
         await desk.fork(runs[which], turns)
