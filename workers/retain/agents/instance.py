@@ -154,7 +154,7 @@ class Instance:
             if known is not None:
                 return self._journal.report(known)
             loop, run = await self._queueing.begin(request, run_id)
-            self._ports.background(self._flush_after(self._first_flush.begin()))
+            self._ports.background(self._first_flush.before(self._flush))
             await self._execution.finish(loop, run)
             return self._journal.report(run.run_id)
 
@@ -388,10 +388,6 @@ class Instance:
         """Rebuild a waiting or queued run that the object has lost."""
         if run_id not in self._queueing.queue:
             await self._parked.restore(run_id)
-
-    async def _flush_after(self, deferred: asyncio.Future[None]) -> None:
-        await deferred
-        await self._flush()
 
     async def _flush(self) -> None:
         await self._outbox.flush()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
 
 
 class Deferral:
@@ -21,6 +23,10 @@ class Deferral:
         self._timer = loop.call_later(self._most_s, self.end)
         return self._deferred
 
+    def before(self, work: Callable[[], Awaitable[None]]) -> Coroutine[Any, Any, None]:
+        """Put work off from now on; return what waits for its time and does it."""
+        return _after(self.begin(), work)
+
     def end(self) -> bool:
         """Let the work be done now; return False if none is put off."""
         deferred, timer = self._deferred, self._timer
@@ -31,3 +37,8 @@ class Deferral:
             return False
         deferred.set_result(None)
         return True
+
+
+async def _after(deferred: asyncio.Future[None], work: Callable[[], Awaitable[None]]) -> None:
+    await deferred
+    await work()
