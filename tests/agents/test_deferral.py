@@ -70,7 +70,7 @@ async def test_a_run_whose_object_dies_before_anything_is_written_is_resumed_and
     assert len(chat.requests) == 2
 
 
-async def test_work_is_put_off_until_it_is_ended() -> None:
+async def test_work_is_deferred_until_it_is_ended() -> None:
     deferral = Deferral(NEVER_S)
     assert not deferral.end()
     deferred = deferral.begin()
@@ -80,7 +80,7 @@ async def test_work_is_put_off_until_it_is_ended() -> None:
     assert not deferral.end()
 
 
-async def test_work_is_put_off_for_a_time_at_most() -> None:
+async def test_work_is_deferred_for_a_time_at_most() -> None:
     deferral = Deferral(0)
     await deferral.begin()
     assert not deferral.end()

@@ -60,7 +60,7 @@ from retain.schema.object import migrate
 from retain.sealing.pii import declared_in
 
 FIRST_FLUSH_S = 0.25
-"""How long a run whose caller waits for its end is owed to D1 at first: one that ends sooner is written in one batch."""
+"""How long a run whose caller waits for the result is owed to D1 at first: one that ends sooner is written in one batch."""
 CANCEL_WAIT_TURNS = 20
 """How often a cancellation checks whether the run has stopped."""
 

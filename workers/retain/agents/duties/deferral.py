@@ -1,4 +1,4 @@
-"""Work that is put off, because what follows soon is best done with it."""
+"""Work that is deferred, because what follows soon is best done with it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 class Deferral:
-    """Puts work off until it is ended, at most for a time. One at a time: the next one ends the one before."""
+    """Defers work until it is asked for, at most for a time. One at a time: the next one ends the one before."""
 
     def __init__(self, most_s: float) -> None:
         self._most_s = most_s
@@ -24,7 +24,7 @@ class Deferral:
         return self._deferred
 
     def before(self, work: Callable[[], Awaitable[None]]) -> Coroutine[Any, Any, None]:
-        """Put work off from now on; return what waits for its time and does it."""
+        """Defer work from now on; return what waits for its time and does it."""
         return _after(self.begin(), work)
 
     def end(self) -> bool:
