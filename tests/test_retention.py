@@ -85,7 +85,7 @@ def started(run_id: str, age_days: float, *, tenant: str = "acme", kept: str | N
 
 
 def closed(run_id: str, error: str | None = None) -> Statement:
-    owed = CloseRun("failed" if error else "completed", CANARY, error, 3, 20, 4, NOW, run_id)
+    owed = CloseRun("failed" if error else "completed", CANARY, error, 3, 20, 0, 4, NOW, run_id)
     return owed.SQL, owed.values()
 
 

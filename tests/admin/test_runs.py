@@ -126,6 +126,7 @@ async def test_a_listed_run_says_what_it_was_and_cost(sql: SqliteSql) -> None:
             "model": "scripted",
             "steps": 3,
             "input_tokens": 20,
+            "cached_input_tokens": 0,
             "output_tokens": 4,
             "waiting_for": None,
             "created_at_ms": 50,

@@ -64,6 +64,10 @@ async def test_equal_content_adds_no_version_and_a_change_is_based_on_one(desk: 
     assert await desk.define(based_on=1, instructions="Help more.") == (2, True)
     assert await refused(desk.define(based_on=1, instructions="Help less.")) == "agent_changed"
     assert await refused(desk.define(based_on=0, instructions="Help less.")) == "agent_changed"
+    assert await desk.define(based_on=1, instructions="Help more.") == (2, False), "the same request again"
+    assert await refused(desk.define(based_on=3, instructions="Help more.")) == "agent_changed", (
+        "it never had that version"
+    )
     assert await desk.define("other", based_on=0) == (1, True)
 
 

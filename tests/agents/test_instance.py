@@ -48,7 +48,13 @@ async def test_a_run_answers_its_result_and_leaves_its_row_timeline_and_episodes
         "output": "bye",
         "finish_reason": "stop",
         "steps": 3,
-        "usage": {"input_tokens": 6, "output_tokens": 4, "delegated_tokens": 0, "delegations": 0},
+        "usage": {
+            "input_tokens": 6,
+            "output_tokens": 4,
+            "delegated_tokens": 0,
+            "delegations": 0,
+            "cached_input_tokens": 0,
+        },
         "memory": {"messages_used": 0, "episodes_used": 0, "records_used": 0},
         "procedure": result["procedure"],
     }
@@ -242,7 +248,7 @@ async def test_a_run_ends_though_d1_fails_meanwhile_and_what_it_owes_arrives_lat
     assert (await run)["output"] == "done"
     await deployment.settled()
     statements = [row["statement"] for row in deployment.local(DESK, "SELECT statement FROM outbox ORDER BY entry_id")]
-    assert statements[-4:] == ["append_episode_of_user", "close_run", "mark_conversation", "append_message"]
+    assert statements[-4:] == ["append_episode_of_user", "close_cached_run", "mark_conversation", "append_message"]
     await deployment.fire_alarms()
     assert len(deployment.local(DESK, "SELECT 1 FROM outbox")) == len(statements)
     owed = (await deployment.describe("sdr"))["owed"]

@@ -256,7 +256,7 @@ def test_a_run_that_waits_for_a_person_is_parked_and_counted_and_continues_when_
         ("park_run", ["run-1", *NAMES, "ann", "k", 3, 5000, NOW + 5, *copy]),
         ("wait_run", [json.dumps(for_whom), "run-1"]),
         ("mark_conversation", ["waiting", *NAMES, "run-1"]),
-        ("count_run", [1, 3, 2, "run-1"]),
+        ("count_cached_run", [1, 3, 0, 2, "run-1"]),
     ]
     assert desk.rows("SELECT status, due_at_ms FROM turn_state") == [{"status": "waiting", "due_at_ms": 5000}]
     assert desk.journal.report("run-1").status == "waiting"
@@ -279,12 +279,12 @@ def test_a_run_that_waits_for_a_delegate_or_for_the_model_is_due_automatically(d
     run = desk.after(desk.open(), ModelAsked(1), ModelAnswered(1, "", (PAY,), 3, 2))
     run = desk.journal.append(run, suspended)
     assert [name for name, _ in desk.owed()] == [
-        *("append_event", "park_run", "wait_run", "mark_conversation", "count_run")
+        *("append_event", "park_run", "wait_run", "mark_conversation", "count_cached_run")
     ]
     assert desk.rows("SELECT due_at_ms FROM turn_state") == [{"due_at_ms": NOW + 60_000}]
     run = desk.after(run, RunResumed(1, 0), ToolAnswered(1, 0, "pay", "paid"), ModelAsked(2))
     desk.journal.append(run, ModelUnavailable(2, "model_unavailable", "down", 7000, 9000))
-    assert [name for name, _ in desk.owed()] == ["append_event", "wait_run", "mark_conversation", "count_run"], (
+    assert [name for name, _ in desk.owed()] == ["append_event", "wait_run", "mark_conversation", "count_cached_run"], (
         "what waits for the model's server is not parked: the wait is short"
     )
     assert desk.rows("SELECT due_at_ms FROM turn_state") == [{"due_at_ms": 7000}]
@@ -294,7 +294,7 @@ def test_a_run_that_is_too_large_to_be_parked_waits_all_the_same(desk: Desk) -> 
     run = desk.open(request=RunRequest("x" * 800_000))
     desk.after(run, ModelAsked(1), ModelAnswered(1, "", (PAY,), 3, 2))
     desk.journal.append(run, ASKED)
-    assert [name for name, _ in desk.owed()] == ["append_event", "wait_run", "mark_conversation", "count_run"]
+    assert [name for name, _ in desk.owed()] == ["append_event", "wait_run", "mark_conversation", "count_cached_run"]
 
 
 def test_a_completed_run_owes_its_turns_its_result_and_its_answer(desk: Desk) -> None:
@@ -314,7 +314,7 @@ def test_a_completed_run_owes_its_turns_its_result_and_its_answer(desk: Desk) ->
         ("note_learning", ['{"status": "pending", "method": "rules"}', "run-1"]),
         ("append_episode_of_user", ["run-1.001", *NAMES, "run-1", 1, first, now, "ann"]),
         ("append_episode_of_user", ["run-1.002", *NAMES, "run-1", 2, "clerk: done ?", now, "ann"]),
-        ("close_run", ["completed", "done ?", None, 3, 7, 5, now, "run-1"]),
+        ("close_cached_run", ["completed", "done ?", None, 3, 7, 0, 5, now, "run-1"]),
         ("mark_conversation", ["completed", *NAMES, "run-1"]),
         ("append_message", ["run-1.1", *NAMES, "run-1", "assistant", "done ?", now, "ann", 1]),
     ]
@@ -333,7 +333,7 @@ def test_a_run_without_recalled_text_says_so_and_teaches_nothing_unasked(desk: D
     desk.journal.close(run, RunCompleted(1, "hi"))
     owed = desk.owed()
     assert [name for name, _ in owed] == [
-        *("append_event", "append_episode_of_user", "close_run", "mark_conversation", "append_message")
+        *("append_event", "append_episode_of_user", "close_cached_run", "mark_conversation", "append_message")
     ]
     assert owed[-1][1][-2:] == [None, 0]
     assert desk.rows("SELECT 1 FROM pending_learnings") == []
@@ -353,7 +353,7 @@ def test_a_run_that_ends_without_an_answer_owes_why(
     desk.journal.close(run, event)
     assert desk.owed() == [
         owed_event(2, event, NOW),
-        ("close_run", [status, None, json.dumps(error), 0, 0, 0, NOW, "run-1"]),
+        ("close_cached_run", [status, None, json.dumps(error), 0, 0, 0, 0, NOW, "run-1"]),
         ("mark_conversation", [status, *NAMES, "run-1"]),
     ]
 
@@ -455,7 +455,7 @@ def test_a_term_is_erased_with_the_runs_that_name_it_and_one_that_waits_is_cance
     desk.journal.erase(lambda text: "AB-1" in text)
     error = {"code": "erased", "message": "what the run was about was erased"}
     assert desk.owed() == [
-        ("close_run", ["cancelled", None, json.dumps(error), 0, 0, 0, NOW + 3, "waits"]),
+        ("close_cached_run", ["cancelled", None, json.dumps(error), 0, 0, 0, 0, NOW + 3, "waits"]),
         ("mark_conversation", ["cancelled", *NAMES, "waits"]),
         ("unpark_run", ["waits"]),
     ]

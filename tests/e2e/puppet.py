@@ -122,7 +122,7 @@ def _shipped() -> list[tuple[str, Any]]:
 
 def obey(wanted: dict[str, Any], results: list[str]) -> ChatReply:
     """Return the next answer of a model with this order, after the tools' answers."""
-    usage = Usage(input_tokens=10, output_tokens=5)
+    usage = Usage(input_tokens=10, output_tokens=5, cached_input_tokens=4)
     if len(results) < len(wanted["calls"]):
         tool, arguments = wanted["calls"][len(results)]
         return ChatReply("", (ToolCall(f"call_{len(results)}", tool, arguments),), usage)

@@ -75,7 +75,9 @@ def crash(steered: Steered, puppet: Puppet) -> Crash:
                 steered.server.kill()
         assert all(isinstance(request.exception(), httpx.TransportError) for request in lost)
     steered.crash()
-    assert {"start_run_of_version", "append_episode_of_user", "close_run"} <= {entry["statement"] for entry in owed}
+    assert {"start_run_of_version", "append_episode_of_user", "close_cached_run"} <= {
+        entry["statement"] for entry in owed
+    }
     for instance in ("abandoned", "background"):
         steered.state.make_alarm_due(f"order_triage:{tenant_id}:{instance}")
     steered.restart()

@@ -57,7 +57,11 @@ class EvaluationWorld(World):
         stores = self.stores()
         return Runner(
             EvaluationPorts(
-                stores, lambda scope: self._semantic(stores, scope), self.agents.house_of, self._judge, _nap
+                stores,
+                lambda scope: self._semantic(stores, scope),
+                self.agents.house_of,
+                lambda *_: self._judge(),
+                _nap,
             )
         )
 

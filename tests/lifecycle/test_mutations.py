@@ -61,6 +61,7 @@ EXEMPT = {
     "episode_counts": "counts",
     "tenant_use": "counts",
     "model_use": "counts",
+    "model_calls": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",
     "memory_search": "an index",
     "memory_postings": "an index",

@@ -70,7 +70,7 @@ def shown(reply: ChatReply) -> list[tuple[str, Any]]:
 
 async def check_text_is_the_reply(stage: Stage) -> None:
     text = 'Cold \u2014 \u22123 \u00b0C,\n  "snow" \U0001f328 and { braces }. '
-    reply = await both(stage, ChatReply(text, usage=Usage(12, 34)))
+    reply = await both(stage, ChatReply(text, usage=Usage(12, 34, 5)))
     assert (reply.content, reply.tool_calls, reply.finish_reason) == (text, (), "stop")
     assert reply.usage.input_tokens > 0
     assert reply.usage.output_tokens > 0

@@ -138,7 +138,7 @@ UNDERSTOOD = {
                 "output_tokens": 4,
             },
         ),
-        ChatReply("hello", usage=Usage(321, 4)),
+        ChatReply("hello", usage=Usage(321, 4, 300)),
     ),
     "usage without numbers": (
         answer(text("hello"), usage={"input_tokens": 1, "cache_read_input_tokens": None}),

@@ -48,6 +48,8 @@ def test_a_model_without_a_price_costs_nobody_knows_what() -> None:
         pytest.param(priced(small=1), id="one number"),
         pytest.param(priced(small={"input": 1}), id="half a price"),
         pytest.param(priced(small={"input": 1, "output": 1, "cached": 1}), id="a third price"),
+        pytest.param(priced(small={"input": 1, "cached_input": 1}), id="no price of output"),
+        pytest.param(priced(small={"input": 1, "output": 1, "cached_input": "1"}), id="a text for cached input"),
         pytest.param(priced(small={"input": "1", "output": 1}), id="a text"),
         pytest.param(priced(small={"input": True, "output": 1}), id="a flag"),
         pytest.param(priced(small={"input": -0.1, "output": 1}), id="below zero"),
@@ -68,3 +70,10 @@ def test_prices_are_bounded() -> None:
     assert len(read_prices(priced(**models)).models) == MAX_PRICED_MODELS
     with pytest.raises(Misconfigured):
         read_prices(priced(**models, more={"input": 1, "output": 1}))
+
+
+def test_cached_input_has_a_price_of_its_own_and_without_one_that_of_input() -> None:
+    prices = read_prices(priced(small={"input": 1, "cached_input": 0.25, "output": 2}, large={"input": 1, "output": 2}))
+    values = [prices.cost(model, 1_000_000, 500_000, 400_000) for model in ("small", "large")]
+    assert [value and value["value"] for value in values] == [1.7, 2.0]
+    assert prices.cost("small", 10, 0, 999) == prices.cost("small", 10, 0, 10), "no more is cached than was read"

@@ -33,8 +33,8 @@ async def begin(
     await worker.rows(_BEGUN, run_id, tenant, agent, parent, model, TODAY * DAY_MS)
 
 
-async def end(worker: Worker, run_id: str, read: int, written: int, *, day: int = TODAY) -> None:
-    await worker.rows(CloseRun.SQL, "completed", "done", "null", 1, read, written, day * DAY_MS + 5, run_id)
+async def end(worker: Worker, run_id: str, read: int, written: int, *, day: int = TODAY, cached: int = 0) -> None:
+    await worker.rows(CloseRun.SQL, "completed", "done", "null", 1, read, cached, written, day * DAY_MS + 5, run_id)
 
 
 async def learn(worker: Worker, run_id: str, read: int, written: int) -> None:
@@ -63,11 +63,15 @@ async def test_what_runs_spent_is_listed_by_day_agent_and_model_with_its_cost() 
         assert first == {
             "day": "2024-10-04",
             "agent_type": "sdr",
+            "purpose": "run",
             "model": "small",
             "runs": 2,
+            "calls": None,
             "input_tokens": 2000,
+            "cached_input_tokens": 0,
             "output_tokens": 200,
             "learning_input_tokens": 500,
+            "learning_cached_input_tokens": 0,
             "learning_output_tokens": 50,
             "cost": {"value": 0.0075, "currency": "EUR"},
         }
@@ -144,13 +148,18 @@ async def test_pages_together_are_everything_the_last_day_first(worker: Worker) 
     await worker.tenant()
     agents, days = ("clerk", "sdr"), range(TODAY - 3, TODAY + 1)
     models = ("a/small", "large")
+    purposes = ("answer", "ingest", "judge")
     for day in days:
         for agent in agents:
             for model in models:
                 await begin(worker, f"{day}-{agent}-{model}", agent=agent, model=model)
                 await end(worker, f"{day}-{agent}-{model}", 1, 1, day=day)
+                for purpose in purposes:
+                    columns = "tenant_id, day, agent_type, purpose, model"
+                    calls = f"INSERT INTO model_calls ({columns}) VALUES ('acme', ?, ?, ?, ?)"
+                    await worker.rows(calls, day, agent, purpose, model)
     for agent in ("", "agent_type=sdr&"):
-        whole = await costs(worker, agent)
+        whole = await costs(worker, f"{agent}limit=200")
         found, cursor = [], ""
         while True:
             answer = (await worker.request("GET", f"{COSTS}?{agent}limit=3{cursor}")).content
@@ -159,8 +168,9 @@ async def test_pages_together_are_everything_the_last_day_first(worker: Worker) 
                 break
             cursor = f"&cursor={answer['cursor']}"
         assert found == whole
-        assert len(whole) == len(days) * len(models) * (len(agents) if not agent else 1)
-        assert [one["day"] for one in whole] == sorted((str(one["day"]) for one in whole), reverse=True)
+        assert len(whole) == len(days) * len(models) * (1 + len(purposes)) * (len(agents) if not agent else 1)
+        places = [tuple(str(one[name]) for name in ("day", "agent_type", "purpose", "model")) for one in whole]
+        assert places == sorted(places, reverse=True)
     some = await costs(worker, "since=2024-10-02&until=2024-10-04")
     assert {one["day"] for one in some} == {"2024-10-02", "2024-10-03"}
 
@@ -175,7 +185,10 @@ async def test_a_day_that_is_not_one_is_refused(worker: Worker, query: str) -> N
     assert (answer.status, answer.content["code"]) == (400, "invalid_query")
 
 
-@pytest.mark.parametrize("cursor", ["x", "1", "1/sdr", "-1/sdr/small", "1234567/sdr/small"])
+@pytest.mark.parametrize(
+    "cursor",
+    ["x", "1", "1/sdr", "1/sdr/run", "1/sdr/run/", "1/sdr/other/small", "-1/sdr/run/small", "1234567/sdr/run/small"],
+)
 async def test_a_cursor_that_is_not_one_is_refused(worker: Worker, cursor: str) -> None:
     await worker.tenant()
     answer = await worker.request("GET", f"{COSTS}?cursor={cursor}")
@@ -207,8 +220,12 @@ async def test_counts_are_kept_as_long_as_the_rows_of_runs() -> None:
                 for day in (TODAY - 401, TODAY - 400)
             ]
         )
+        await sql.run(
+            "INSERT INTO model_calls (tenant_id, day, agent_type, purpose, model) VALUES ('acme', ?, '', 'ingest', 'small')",
+            TODAY - 401,
+        )
         pruned = await prune(sql, TODAY * DAY_MS + 7, use_rules(400 * DAY_MS))
-        assert pruned.by_rule == {"model_use": {"acme": 1}}
+        assert pruned.by_rule == {"model_use": {"acme": 1}, "model_calls": {"acme": 1}}
         assert [row["day"] for row in (await sql.run("SELECT day FROM model_use")).rows] == [TODAY - 400]
 
 
@@ -216,9 +233,29 @@ async def test_counts_are_kept_as_long_as_the_rows_of_runs() -> None:
 async def test_a_list_reads_its_own_rows_in_order(agent: str | None) -> None:
     with closing(migrated_d1()) as sql:
         planned, wanted = Planned(sql), WantedUse(agent, since=date(2024, 1, 1))
-        await model_use(planned, "acme", wanted, limit=10, cursor="20000/sdr/small")
-    assert len(planned.steps) == 1, "nothing is sorted"
-    assert planned.steps[0].startswith("SEARCH model_use USING")
+        await model_use(planned, "acme", wanted, limit=10, cursor="20000/sdr/judge/small")
+    of_runs, of_calls = planned.steps  # nothing is sorted
+    assert of_runs.startswith("SEARCH model_use USING")
+    assert of_calls.startswith("SEARCH model_calls USING")
+
+
+async def test_cached_input_and_what_is_learned_count_with_a_price_of_their_own_and_in_the_quota() -> None:
+    prices = {"currency": "EUR", "models": {"small": {"input": 2, "cached_input": 1, "output": 10}}}
+    async with serving(MODEL_PRICES=json.dumps(prices)) as worker:
+        await worker.tenant()
+        await begin(worker, "run-1")
+        await end(worker, "run-1", 1000, 100, cached=600)
+        usage = {"input_tokens": 500, "cached_input_tokens": 200, "output_tokens": 50}
+        for _ in range(2):
+            report = json.dumps({"status": "learned", "usage": usage})
+            await worker.rows("UPDATE agent_runs SET learning = ? WHERE run_id = 'run-1'", report)
+        [one] = await costs(worker)
+        assert (one["cached_input_tokens"], one["learning_cached_input_tokens"]) == (600, 200)
+        assert one["cost"] == {"value": 0.0037, "currency": "EUR"}
+        shown = (await worker.request("GET", "/admin/agents/acme/runs")).content["runs"][0]
+        assert (shown["cached_input_tokens"], shown["cost"]["value"]) == (600, 0.0024)
+        [used] = await worker.rows("SELECT tokens FROM tenant_use WHERE tenant_id = 'acme'")
+        assert used["tokens"] == 1650
 
 
 async def test_each_answer_of_a_run_s_model_has_its_cost() -> None:

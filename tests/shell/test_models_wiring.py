@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from retain.errors import Misconfigured
-from retain.models.chat import ChatReply
+from retain.models.chat import ChatReply, Usage
 from retain.models.requests import model_requests_allowed
 from tests.shell.platform.streams import ReadableStream
 from tests.shell.worker import Worker, root, serving
@@ -181,6 +181,60 @@ async def test_facts_are_extracted_by_the_model_that_the_settings_name(server: M
         answer = await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
         assert answer.content["state"] == "completed", answer.content
         assert [asked.body["model"] for asked in server.received] == ["gpt-9"]
+        assert len(await spent(worker)) == 1, "the same messages ask no model again"
+
+
+async def test_an_extraction_is_counted_also_if_its_answer_is_unusable_and_refused_without_tokens(
+    server: ModelServer,
+) -> None:
+    settings = {
+        "EXTRACTOR": "llm",
+        "CHAT_PROVIDER": "openai",
+        "CHAT_MODEL": "gpt-9",
+        "CHAT_BASE_URL": server.base_url,
+        "CHAT_API_KEY": server.api_key,
+    }
+    async with serving(**settings) as worker:
+        for tenant in ("acme", "other"):
+            await worker.tenant(tenant)
+        server.say(ChatReply("no JSON", usage=Usage(300, 20, 100)))
+        server.say(ChatReply(json.dumps({"facts": []}), usage=Usage(300, 20, 100)))
+        memories = "/admin/tenants/acme/memories"
+        conversation = {"conversation": "c", "messages": [{"speaker": "Ann", "content": "I moved to Oslo."}]}
+        failed = await worker.request("POST", f"{memories}/ingest", conversation)
+        assert (failed.status, failed.content["cause"]) == (503, "malformed_extraction"), failed.content
+        for _ in range(2):
+            answer = await worker.request("POST", f"{memories}/ingest", conversation)
+            assert answer.content["state"] == "completed", answer.content
+        [one] = await spent(worker)
+        assert (one["purpose"], one["agent_type"], one["model"], one["runs"]) == ("ingest", "", "gpt-9", 0)
+        assert (one["calls"], one["input_tokens"], one["cached_input_tokens"], one["output_tokens"]) == (
+            2,
+            600,
+            200,
+            40,
+        )
+        assert await spent(worker, "purpose=ingest") == [one]
+        assert await spent(worker, "purpose=run") == await spent(worker, "agent_type=sdr") == []
+        assert await spent(worker, tenant="other") == []
+        quotas = "/admin/tenants/acme/quotas"
+        used = (await worker.request("GET", quotas)).content["tokens_a_day"]
+        assert used == {"most": None, "used": 640}
+        assert (await worker.request("PUT", quotas, {"tokens_a_day": 640})).status == 200
+        conversation["conversation"] = "d"
+        refused = await worker.request("POST", f"{memories}/ingest", conversation)
+        assert (refused.status, refused.content["cause"]) == (503, "token_quota"), refused.content
+        assert len(server.received) == 2, "no model is asked"
+
+
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
+async def spent(worker: Worker, query: str = "", tenant: str = "acme") -> list[dict[str, Any]]:
+    listed: list[dict[str, Any]] = (await worker.request("GET", f"/admin/tenants/{tenant}/costs?{query}")).content[
+        "costs"
+    ]
+    return listed
 
 
 def script(name: str, answer: object) -> dict[str, Any]:
@@ -201,6 +255,17 @@ async def test_answers_are_judged_and_facts_extracted_by_the_scripts_of_these_na
         conversation = {"conversation": "c", "messages": [{"speaker": "Ann", "content": "I moved to Oslo."}]}
         ingested = await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
         assert (ingested.content["state"], ingested.content["extracted"]) == ("completed", 0), ingested.content
+        counted = [(one["purpose"], one["agent_type"], one["calls"]) for one in await spent(worker)]
+        assert counted == [("judge", "order_triage", 1), ("ingest", "", 1)]
+        await worker.tenant("copy")
+        cursor: str | None = ""
+        while cursor is not None:
+            exported = await worker.request("GET", f"/admin/tenants/acme/export?{cursor and 'cursor='}{cursor}")
+            for _ in range(2):
+                copied = await worker.request("POST", "/admin/tenants/copy/import", body=exported.body, headers=NDJSON)
+                assert copied.status == 200, copied.body
+            cursor = exported.headers.get("x-next-cursor")
+        assert await spent(worker, tenant="copy") == await spent(worker)
 
 
 def _storage() -> Any:

@@ -46,7 +46,10 @@ class AnthropicServer(ModelServer):
             {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
             for call in reply.tool_calls
         ]
-        read = {"input_tokens": reply.usage.input_tokens, "cache_read_input_tokens": 0}
+        read = {
+            "input_tokens": reply.usage.input_tokens - reply.usage.cached_input_tokens,
+            "cache_read_input_tokens": reply.usage.cached_input_tokens,
+        }
         return {
             "id": "msg_test",
             "type": "message",

@@ -318,6 +318,7 @@ def chat_reply_to_wire(reply: ChatReply, model: str) -> dict[str, Any]:
             "prompt_tokens": reply.usage.input_tokens,
             "completion_tokens": reply.usage.output_tokens,
             "total_tokens": reply.usage.input_tokens + reply.usage.output_tokens,
+            "prompt_tokens_details": {"cached_tokens": reply.usage.cached_input_tokens},
         },
     }
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from retain.evaluation.runner import EvaluationPorts, Runner
 from retain.evaluation.scoring.judge import Judge, chosen_judge
+from retain.tenants.model_calls import CallPayer
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -28,6 +29,7 @@ class EvaluationParts:
         )
         return Runner(ports)
 
-    def _judge(self) -> Judge:
+    def _judge(self, tenant_id: str, agent_type: str) -> Judge:
         models, settings = self._root.models, self._root.platform.settings
-        return chosen_judge(settings.evaluation_judge, lambda: models.deployment_chat("judge"))
+        payer = CallPayer(tenant_id, "judge", agent_type)
+        return chosen_judge(settings.evaluation_judge, lambda: models.deployment_chat("judge", payer))

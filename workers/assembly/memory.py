@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import bindings
@@ -14,6 +15,7 @@ from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.memory.writing.group import GroupWriter
 from retain.memory.writing.remote import RemoteWriter
+from retain.tenants.model_calls import CallPayer
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -49,14 +51,16 @@ class MemoryParts:
 
     def ingestion(self, scope: Scope) -> Ingestion:
         """Return the ingest of a scope."""
-        return Ingestion(self.semantic(scope), self._platform.sql, self._extractor, bindings.now_ms)
+        return Ingestion(self.semantic(scope), self._platform.sql, partial(self._extractor, scope), bindings.now_ms)
 
     def indexer(self) -> Indexer:
         """Return the indexer, which makes the vector index agree with D1."""
         return Indexer(self._platform.sql, self._platform.index, self._root.models.embedder, bindings.now_ms)
 
-    def _extractor(self) -> Extractor:
-        return extractor(self._platform.settings.extractor, lambda: self._root.models.deployment_chat("extraction"))
+    def _extractor(self, scope: Scope) -> Extractor:
+        payer = CallPayer(scope.tenant_id, "ingest", scope.agent_type or "")
+        models = self._root.models
+        return extractor(self._platform.settings.extractor, lambda: models.deployment_chat("extraction", payer))
 
 
 def agent_memory_context(root: Assembly) -> AgentMemoryContext:
@@ -75,7 +79,7 @@ def agent_memory_context(root: Assembly) -> AgentMemoryContext:
         stores=root.lifecycle.stores,
         clock=bindings.now_ms,
         background=bindings.in_background,
-        chat=(lambda: root.models.deployment_chat(_SCRIPT_OF_ANSWERS))
+        chat=(lambda tenant_id: root.models.deployment_chat(_SCRIPT_OF_ANSWERS, CallPayer(tenant_id, "answer")))
         if settings.agent_memory_answers == "chat"
         else None,
     )

@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.agents.definitions import AgentDefinition
+from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatModel
+from retain.models.counted import CountedChat
 from retain.models.embedders.static import table_file
 from retain.models.embedding import Embedder
 from retain.models.reranking import Reranker
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
+from retain.tenants.model_calls import CallCounts, CallPayer
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -48,6 +51,9 @@ class ModelParts:
         settings = chosen_chat(self._settings, provider=wish.provider, name=wish.name)
         return chat_model(settings, self._chat_ports, lambda: self._root.directory.catalogue.script(wish.script))
 
-    def deployment_chat(self, script: str) -> ChatModel:
-        """Return the deployment's chat model. script: the one that it follows if it is the scripted model."""
-        return chat_model(self._settings.chat, self._chat_ports, lambda: self._root.directory.catalogue.script(script))
+    def deployment_chat(self, script: str, payer: CallPayer) -> ChatModel:
+        """Return the deployment's chat model, whose calls are counted. script: that of the scripted model."""
+        catalogue = self._root.directory.catalogue
+        model = chat_model(self._settings.chat, self._chat_ports, lambda: catalogue.script(script))
+        counts = CallCounts(self._root.platform.sql, bindings.now_ms, payer)
+        return CountedChat(model, counts, Estimate.of(model.name).message)

@@ -3,7 +3,7 @@ import type { Retain, Schemas } from "retain-client";
 import { More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
 import { cost } from "../shown.ts";
 
-/** What the tenant's runs spent, by day, agent and model, the newest first. */
+/** What the tenant spent, by day, agent, purpose and model, the newest first. */
 export function Costs({ retain }: { retain: Retain }) {
   const found = useLoaded(() => newest(retain.runs.costs()), []);
   return (
@@ -17,9 +17,9 @@ export function Costs({ retain }: { retain: Retain }) {
               {costs.length === 0 && <Nothing>Nothing was spent.</Nothing>}
               <ul class="rows">
                 {costs.map((one) => (
-                  <li key={`${one.day} ${one.agent_type} ${one.model}`}>
-                    <span>{one.day} <b>{one.agent_type}</b> <span class="quiet">{one.model}</span></span>
-                    <span>{tokens(one).toLocaleString()} tokens</span>
+                  <li key={`${one.day} ${one.agent_type} ${one.purpose} ${one.model}`}>
+                    <span>{one.day} <b>{one.agent_type || one.purpose}</b> <span class="quiet">{one.agent_type && one.purpose !== "run" ? `${one.purpose}, ` : ""}{one.model}</span></span>
+                    <span>{tokens(one).toLocaleString()} tokens{one.cached_input_tokens > 0 && <span class="quiet">, {one.cached_input_tokens.toLocaleString()} from a cache</span>}</span>
                     <svg class="bar" viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true">
                       <rect class="model" width={(tokens(one) / most) * 100} y="0.5" height="3" />
                     </svg>
@@ -37,5 +37,5 @@ export function Costs({ retain }: { retain: Retain }) {
 }
 
 function tokens(of: Schemas["DayCost"]): number {
-  return of.input_tokens + of.output_tokens;
+  return of.input_tokens + of.output_tokens + of.learning_input_tokens + of.learning_output_tokens;
 }

@@ -180,7 +180,7 @@ function ModelCall({ step }: { step: Step }) {
     <>
       {answered && (
         <p>
-          {counted(Number(answered.data.input_tokens ?? 0), "token")} read, {counted(Number(answered.data.output_tokens ?? 0), "token")} written, {cost(answered.cost)}
+          {counted(Number(answered.data.input_tokens ?? 0), "token")} read{Number(answered.data.cached_input_tokens ?? 0) > 0 && <> ({Number(answered.data.cached_input_tokens).toLocaleString()} from a cache)</>}, {counted(Number(answered.data.output_tokens ?? 0), "token")} written, {cost(answered.cost)}
           {answered.data.finish_reason != null && <>, ended by {String(answered.data.finish_reason)}</>}
         </p>
       )}

@@ -105,7 +105,7 @@ function Facts({ run }: { run: Schemas["InspectedRun"] }) {
       {run.by !== null && <><dt>Started by</dt><dd>{run.by}</dd></>}
       <dt>Began</dt><dd>{time(run.created_at_ms)}{ended !== null && `, took ${duration(ended - run.created_at_ms)}`}</dd>
       <dt>Model</dt>
-      <dd>{run.model}: {run.input_tokens.toLocaleString()} tokens read, {run.output_tokens.toLocaleString()} written, {cost(run.cost)}</dd>
+      <dd>{run.model}: {run.input_tokens.toLocaleString()} tokens read{run.cached_input_tokens > 0 && <> ({run.cached_input_tokens.toLocaleString()} from a cache)</>}, {run.output_tokens.toLocaleString()} written, {cost(run.cost)}</dd>
       <Continues run={run} />
       {run.parent_run_id !== null && (
         <><dt>Asked by</dt><dd><a href={addressOf(run.tenant_id, "runs", run.parent_run_id)}>{run.parent_run_id}</a></dd></>

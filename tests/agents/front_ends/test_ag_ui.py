@@ -92,7 +92,7 @@ async def test_a_run_is_sent_as_the_events_of_the_protocol(deploy: Deploy, agent
     assert json.loads(next(event for event in events if event["type"] == "TOOL_CALL_ARGS")["delta"]) == PAY[1]
     assert events[-1]["outcome"] == {"type": "success"}
     assert events[-1]["result"]["output"] == "Paid."
-    assert events[-1]["usage"] == [{"inputTokens": 6, "outputTokens": 4, "totalTokens": 10}]
+    assert events[-1]["usage"] == [{"inputTokens": 6, "outputTokens": 4, "totalTokens": 10, "cachedInputTokens": 0}]
     retain = events[0]["metadata"]["retain"]
     assert retain["run_id"] == events[-1]["result"]["run_id"]
     assert retain["instance_id"] == "desk"

@@ -33,7 +33,7 @@ instr(lower(COALESCE(json_extract(input, '$.input'), '')), lower(?)) > 0 OR inst
 """
 _COLUMNS = (
     "run_id, tenant_id, agent_type, instance_id, parent_run_id, user_id, started_by, status, model, agent_version, steps,"
-    " input_tokens, output_tokens, waiting_for, created_at_ms, completed_at_ms"
+    " input_tokens, cached_input_tokens, output_tokens, waiting_for, created_at_ms, completed_at_ms"
 )
 _BY_TIME, _BY_ID = "created_at_ms DESC, run_id DESC", "run_id DESC"
 _CURSOR = re.compile(r"([0-9]{1,15})\.([0-9A-Z]{26})")

@@ -35,7 +35,7 @@ class AgentMemoryContext:
     stores: Stores
     clock: Clock
     background: Background
-    chat: Callable[[], ChatModel] | None = None
+    chat: Callable[[str], ChatModel] | None = None
 
     async def admit(self, request: Request) -> AgentMemoryContext:
         """Return this for a request to the account. Raises: NotFound (code `no_such_route`) for another one."""

@@ -176,7 +176,7 @@ async def recall(context: AgentMemoryContext, request: TypedRequest[ProfileRecal
     if context.chat is not None:
         memories = [memory for _, memory in found.hits]
         today = context.clock() if today_ms is None else today_ms
-        answer = await answered(context.chat(), body.query, memories, body.length, today)
+        answer = await answered(context.chat(request.tenant_id), body.query, memories, body.length, today)
         if answer is None:
             notes.append("the language model wrote no answer")
         else:
@@ -208,7 +208,7 @@ async def summarise(context: AgentMemoryContext, request: TypedRequest[SummaryBo
     """Summarise a profile as Markdown: by rule, or by a language model where one is configured."""
     scope = _profile(context, request).scope
     summary = await summary_of_profile(context.sql, context.clock, scope, request.body.session)
-    written = None if context.chat is None else await condensed(context.chat(), summary)
+    written = None if context.chat is None else await condensed(context.chat(request.tenant_id), summary)
     failed = context.chat is not None and written is None
     notes = ("the language model wrote no summary; this one was made by rule",) if failed else ()
     return enveloped({"summary": summary if written is None else written}, notes=notes)

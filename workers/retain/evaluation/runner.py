@@ -54,13 +54,13 @@ _log = logging.getLogger(__name__)
 class EvaluationPorts:
     """What evaluations work with. house_of: the house of a tenant's agent, raising NotFound for one that does not exist.
 
-    judge: returns the configured judge, called when a case needs it.
+    judge: returns the configured judge, called when a case needs it, with the tenant and the agent ("" for a recall).
     """
 
     stores: Stores
     semantic: Callable[[Scope], SemanticMemory]
     house_of: Callable[[str, str], Awaitable[str | None]]
-    judge: Callable[[], Judge]
+    judge: Callable[[str, str], Judge]
     sleep: Sleep = asyncio.sleep
 
 
@@ -195,7 +195,8 @@ class Runner:
 
     async def _score(self, run: EvalRun, picked: Picked, case: Case, observed: Observation) -> None:
         try:
-            found = await scored(case, observed, run.definition.target.agent or "", self._ports.judge)
+            agent = run.definition.target.agent or ""
+            found = await scored(case, observed, agent, lambda: self._ports.judge(run.tenant_id, agent))
         except Unavailable:
             raise
         except RetainError as error:

@@ -14,6 +14,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 Cut = Literal["length", "content_filter"]
 """What cut an answer short: the output limit, or the server's filter."""
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+_COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens")
 OnText = Callable[[str], Awaitable[None]]
 """Takes the next piece of an answer's text, never an empty one, as soon as it arrives."""
 
@@ -75,24 +76,32 @@ def message_with(role: Role, content: str, files: Sequence[Attached]) -> ChatMes
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens read and written, as the model's server counts them."""
+    """Tokens read and written, as the model's server counts them.
+
+    cached_input_tokens: those of the tokens read that its cache supplied, a part of `input_tokens`.
+    """
 
     input_tokens: int = 0
     output_tokens: int = 0
+    cached_input_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_input_tokens + other.cached_input_tokens,
+        )
 
 
 def spent(usage: Usage) -> dict[str, int]:
     """Return the details of an error that tell what a failed answer cost."""
-    return {"input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens}
+    return {name: getattr(usage, name) for name in _COUNTS}
 
 
 def usage_of(error: RetainError) -> Usage:
     """Return what the answer that failed with this error cost, as far as its server reported it."""
-    read, written = (error.details.get(name) for name in ("input_tokens", "output_tokens"))
-    return Usage(read if isinstance(read, int) else 0, written if isinstance(written, int) else 0)
+    counts = (error.details.get(name) for name in _COUNTS)
+    return Usage(*(count if isinstance(count, int) else 0 for count in counts))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Prices of models: what a million tokens cost, as the deployment states it in the setting MODEL_PRICES.
 
-The setting is a JSON object: `{"currency": "USD", "models": {"gpt-4.1-mini": {"input": 0.4, "output": 1.6}}}`. Retain knows
-no prices of its own: they change, and differ by contract.
+The setting is a JSON object: `{"currency": "USD", "models": {"gpt-4.1-mini": {"input": 0.4, "cached_input": 0.1,
+"output": 1.6}}}`. Retain knows no prices of its own: they change, and differ by contract.
 """
 
 from __future__ import annotations
@@ -34,10 +34,11 @@ class CostJson(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class ModelPrice:
-    """What a million tokens cost that a model reads, and that it writes."""
+    """What a million tokens cost that a model reads, that it writes, and that its server's cache supplies."""
 
     input: Decimal
     output: Decimal
+    cached_input: Decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +48,17 @@ class ModelPrices:
     currency: str = ""
     models: Mapping[str, ModelPrice] = field(default_factory=dict)
 
-    def cost(self, model: str, input_tokens: int, output_tokens: int) -> CostJson | None:
-        """Return what tokens of a model cost; None for a model without a price."""
+    def cost(self, model: str, input_tokens: int, output_tokens: int, cached_input_tokens: int = 0) -> CostJson | None:
+        """Return what tokens of a model cost; None for a model without a price.
+
+        cached_input_tokens: those of the input tokens that the cache of the model's server supplied.
+        """
         price = self.models.get(model)
         if price is None:
             return None
-        value = (price.input * input_tokens + price.output * output_tokens) / _MILLION
+        cached = min(cached_input_tokens, input_tokens)
+        read = price.input * (input_tokens - cached) + price.cached_input * cached
+        value = (read + price.output * output_tokens) / _MILLION
         return {"value": float(round(value, 9)), "currency": self.currency}
 
 
@@ -75,12 +81,15 @@ def read_prices(text: str) -> ModelPrices:
 
 
 def _price(model: str, given: object) -> ModelPrice:
-    if not isinstance(given, dict) or given.keys() != {"input", "output"}:
-        raise _refused(f'has for {model[:100]} an object with "input" and "output"')
+    if not isinstance(given, dict) or given.keys() - {"cached_input"} != {"input", "output"}:
+        raise _refused(
+            f'has for {model[:100]} an object with "input" and "output", and "cached_input" if it has a price'
+        )
     read, written = (_number(given[name]) for name in ("input", "output"))
-    if read is None or written is None:
+    cached = _number(given.get("cached_input", given["input"]))
+    if read is None or written is None or cached is None:
         raise _refused(f"has for {model[:100]} prices of a million tokens, from 0 to {MAX_PRICE}")
-    return ModelPrice(read, written)
+    return ModelPrice(read, written, cached)
 
 
 def _number(value: object) -> Decimal | None:

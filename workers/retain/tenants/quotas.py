@@ -77,6 +77,10 @@ class TenantQuotas:
                 code="run_quota",
                 limit=self.runs_a_day.most,
             )
+        self.check_tokens()
+
+    def check_tokens(self) -> None:
+        """Check that tokens may be spent today. Raises: QuotaExceeded (code `token_quota`)."""
         if not self.tokens_a_day.allows(1):
             raise QuotaExceeded(
                 "the tenant has spent as many tokens today as it may; the next day begins at 00:00 UTC",

@@ -19,6 +19,7 @@ TENANT_TABLES = (
     TenantTable("quotas", ("tenant_id",)),
     TenantTable("tenant_use", ("tenant_id",)),
     TenantTable("model_use", ("tenant_id", "day", "agent_type", "model")),
+    TenantTable("model_calls", ("tenant_id", "day", "agent_type", "purpose", "model")),
     TenantTable("role_grants", ("tenant_id", "subject")),
     TenantTable("application_keys", ("key_id",)),
     TenantTable("tenants", ("tenant_id",), "never"),

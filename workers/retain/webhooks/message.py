@@ -10,7 +10,8 @@ from retain.ports import Row
 
 RUN_COLUMNS = """
 r.run_id, r.agent_type, r.instance_id, r.parent_run_id, r.user_id, r.started_by, r.status AS run_status, r.output,
-r.error AS run_error, r.waiting_for, r.steps, r.input_tokens, r.output_tokens, r.created_at_ms, r.completed_at_ms
+r.error AS run_error, r.waiting_for, r.steps, r.input_tokens, r.cached_input_tokens,
+r.output_tokens, r.created_at_ms, r.completed_at_ms
 """
 """The columns of `agent_runs r` that a message is made of."""
 
@@ -32,7 +33,11 @@ def message_of(event: str, at_ms: int, run: Row) -> str:
             "error": _read(run["run_error"]),
             "waiting_for": _read(run["waiting_for"]),
             "steps": run["steps"],
-            "usage": {"input_tokens": run["input_tokens"], "output_tokens": run["output_tokens"]},
+            "usage": {
+                "input_tokens": run["input_tokens"],
+                "output_tokens": run["output_tokens"],
+                "cached_input_tokens": run["cached_input_tokens"],
+            },
             "created_at_ms": run["created_at_ms"],
             "completed_at_ms": run["completed_at_ms"],
         },

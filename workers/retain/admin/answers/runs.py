@@ -22,8 +22,8 @@ RunStatus = Literal["queued", "running", "waiting", "completed", "failed", "canc
 class ListedRunJson(TypedDict):
     """A run in a list. by: the principal that started it. queue_position: of a queued one, null once it has begun.
 
-    agent_version: with which it began, null for an agent of the repository. cost: of its own tokens; null for a model
-    without a price.
+    agent_version: with which it began, null for an agent of the repository. cached_input_tokens: those of its input tokens
+    that the cache of the model's server supplied. cost: of its own tokens; null for a model without a price.
     """
 
     run_id: str
@@ -38,6 +38,7 @@ class ListedRunJson(TypedDict):
     agent_version: int | None
     steps: int
     input_tokens: int
+    cached_input_tokens: int
     output_tokens: int
     cost: CostJson | None
     waiting_for: AwaitedJson | None

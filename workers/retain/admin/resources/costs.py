@@ -1,4 +1,4 @@
-"""The route for costs: what a tenant's agents spent, by day, agent and model, with the deployment's prices."""
+"""The route for costs: what a tenant spent, by day, agent, purpose and model, with the deployment's prices."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from retain.models.prices import ModelPrices
 from retain.routing.queries import AgentType, PageQuery, QueryString
 from retain.routing.requests import TypedRequest
 from retain.routing.route import Answer, Resource, Route
-from retain.tenants.model_use import EPOCH, ModelUse, WantedUse, model_use
+from retain.tenants.model_use import EPOCH, ModelUse, Purpose, WantedUse, model_use
 
 
 def _day(text: object) -> date:
@@ -36,17 +36,21 @@ class CostsQuery(PageQuery):
     """Which costs to list."""
 
     agent_type: AgentType | None = Field(default=None, description="only this agent's")
+    purpose: Purpose | None = Field(default=None, description="only what was spent for this")
     since: Day | None = Field(default=None, description="only of this day and later ones, in UTC, as `2026-01-31`")
     until: Day | None = Field(default=None, description="only of days before this one")
 
 
 async def list_costs(context: AdminContext, request: TypedRequest[None, CostsQuery]) -> Response:
-    """List what a tenant's runs spent, by the day on which they ended, agent and model; the last day first."""
+    """List what a tenant spent, by the day on which its runs ended or its models answered, agent, purpose and model.
+
+    The last day first.
+    """
     query = request.query
     if query.since is not None and query.until is not None and query.since >= query.until:
         raise InvalidInput("since must be before until", code="invalid_query")
     prices = context.prices()
-    wanted = WantedUse(query.agent_type, query.since, query.until)
+    wanted = WantedUse(query.agent_type, query.purpose, query.since, query.until)
     page = await model_use(context.sql, request.tenant_id, wanted, limit=query.limit, cursor=query.cursor)
     return json_response({"costs": [_shown(use, prices) for use in page.uses], "cursor": page.cursor})
 
@@ -56,13 +60,17 @@ def _shown(use: ModelUse, prices: ModelPrices) -> dict[str, object]:
     return {
         "day": use.day.isoformat(),
         "agent_type": use.agent_type,
+        "purpose": use.purpose,
         "model": use.model,
         "runs": use.runs,
+        "calls": use.calls,
         "input_tokens": use.input_tokens,
+        "cached_input_tokens": use.cached_input_tokens,
         "output_tokens": use.output_tokens,
         "learning_input_tokens": use.learning_input_tokens,
+        "learning_cached_input_tokens": use.learning_cached_input_tokens,
         "learning_output_tokens": use.learning_output_tokens,
-        "cost": prices.cost(use.model, read, written),
+        "cost": prices.cost(use.model, read, written, use.cached_input_tokens + use.learning_cached_input_tokens),
     }
 
 
@@ -79,8 +87,10 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"costs", "cursor"}`, the last day first: for each `day`, `agent_type` and `model` the `runs` that'
-                    " ended then, their tokens, and those of what was learned from them. `cost`: of all these tokens,"
+                    '`{"costs", "cursor"}`, the last day first: for each `day`, `agent_type`, `purpose` and `model` the'
+                    " `runs` that ended then, their tokens, and those of what was learned from them; for another purpose"
+                    " than `run` the `calls` of the model, with an `agent_type` if they belong to an agent. `cost`: of all"
+                    " these tokens,"
                     ' `{"value", "currency"}`, null for a model without a [price](costs.md#prices)',
                     model=CostsJson,
                 ),

@@ -37,6 +37,7 @@ _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
 
 
 _PAID = ("model_answered", "answer_dropped")
+_COUNTS = ("input_tokens", "output_tokens", "cached_input_tokens")
 """Events of calls that cost tokens."""
 MAX_TEXT = 200
 """Longest text to search runs for, in characters."""
@@ -159,8 +160,8 @@ async def get_events(context: AdminContext, request: TypedRequest[None, EventsQu
     prices, model = context.prices(), run["model"]
     for event in page["events"]:
         if event["kind"] in _PAID:
-            data = event["data"]
-            event["cost"] = prices.cost(model, data.get("input_tokens", 0), data.get("output_tokens", 0))
+            counts = (event["data"].get(name, 0) for name in _COUNTS)
+            event["cost"] = prices.cost(model, *counts)
     return json_response(page)
 
 
@@ -258,7 +259,7 @@ async def _shown(sql: Sql, tenant_id: str, rows: list[dict[str, Any]]) -> list[d
 
 def _priced(runs: list[dict[str, Any]], prices: ModelPrices) -> list[dict[str, Any]]:
     """Return the runs, each with the cost of its own tokens: those of delegated runs and of learning are not among them."""
-    return [{**run, "cost": prices.cost(run["model"], run["input_tokens"], run["output_tokens"])} for run in runs]
+    return [{**run, "cost": prices.cost(run["model"], *(run[name] for name in _COUNTS))} for run in runs]
 
 
 def _renamed(row: dict[str, Any]) -> dict[str, Any]:

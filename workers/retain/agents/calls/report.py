@@ -148,12 +148,16 @@ class RunStanding:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What a run spent. delegated_tokens, delegations: by its delegates and theirs."""
+    """What a run spent. delegated_tokens, delegations: by its delegates and theirs.
+
+    cached_input_tokens: those of the input tokens that the cache of the model's server supplied.
+    """
 
     input_tokens: int
     output_tokens: int
     delegated_tokens: int = 0
     delegations: int = 0
+    cached_input_tokens: int = 0
 
     @property
     def tokens(self) -> int:
@@ -167,6 +171,7 @@ class RunUsage:
             "output_tokens": self.output_tokens,
             "delegated_tokens": self.delegated_tokens,
             "delegations": self.delegations,
+            "cached_input_tokens": self.cached_input_tokens,
         }
 
 
@@ -298,6 +303,7 @@ class RunResult:
                 usage.integer("output_tokens"),
                 usage.integer("delegated_tokens", default=0),
                 usage.integer("delegations", default=0),
+                usage.integer("cached_input_tokens", default=0),
             ),
             memory=RunMemory(
                 memory.integer("episodes_used"), memory.integer("records_used"), memory.integer("messages_used", 0)

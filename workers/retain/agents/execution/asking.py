@@ -163,9 +163,8 @@ class Asking:
         if len(reply.tool_calls) > self._definition.limits.max_tool_calls:
             message = f"the model called {len(reply.tool_calls)} tools at once"
             return self._dropped(run, turn, "too_many_tool_calls", message, usage)
-        answer = ModelAnswered(
-            turn, reply.content, reply.tool_calls, usage.input_tokens, usage.output_tokens, reply.finish_reason
-        )
+        read, written, cached = usage.input_tokens, usage.output_tokens, usage.cached_input_tokens
+        answer = ModelAnswered(turn, reply.content, reply.tool_calls, read, written, reply.finish_reason, cached)
         if _is_too_large(answer, len(calls)):
             message = f"the model's answer is larger than {MAX_ANSWER_BYTES} bytes"
             run = self._dropped(run, turn, "answer_too_large", message, usage)
@@ -184,12 +183,13 @@ class Asking:
     def _counted(self, request: ChatRequest, usage: Usage, written: str) -> Usage:
         """Return the usage, with an estimate of what the server did not count: no answer is free."""
         read = usage.input_tokens or self._estimate.messages(request.messages) + self._estimate.specs(self._specs)
-        return Usage(read, usage.output_tokens or self._estimate.text(written))
+        return Usage(read, usage.output_tokens or self._estimate.text(written), usage.cached_input_tokens)
 
     def _dropped(self, run: OpenRun, turn: int, code: Code | ForeignCode, message: str, usage: Usage) -> OpenRun:
         _log.warning("an answer was dropped", extra={"run_id": run.run_id, "code": code})
         text = valid_text(self._live.written(run.run_id, turn)[:MAX_DROPPED_CHARACTERS])
-        dropped = AnswerDropped(turn, code, message, usage.input_tokens, usage.output_tokens, text)
+        spent = (usage.input_tokens, usage.output_tokens, text, usage.cached_input_tokens)
+        dropped = AnswerDropped(turn, code, message, *spent)
         return self._journal.append(run, dropped)
 
     def _unavailable(self, run: OpenRun, turn: int, error: Unavailable) -> OpenRun:

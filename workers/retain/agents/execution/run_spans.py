@@ -84,6 +84,8 @@ class _Spans:
         if isinstance(event, ModelAnswered | AnswerDropped):
             attributes["gen_ai.usage.input_tokens"] = event.input_tokens
             attributes["gen_ai.usage.output_tokens"] = event.output_tokens
+            if event.cached_input_tokens:
+                attributes["gen_ai.usage.cache_read.input_tokens"] = event.cached_input_tokens
         if isinstance(event, ModelAnswered) and event.finish_reason is not None:
             attributes["gen_ai.response.finish_reasons"] = [event.finish_reason]
         if event.turn in self.retries:

@@ -231,6 +231,7 @@ class AgUiEncoding:
             "inputTokens": used.integer("input_tokens"),
             "outputTokens": used.integer("output_tokens"),
             "totalTokens": used.integer("input_tokens") + used.integer("output_tokens"),
+            "cachedInputTokens": used.integer("cached_input_tokens", default=0),
         }
         error = report.object_or_none("error")
         if event.name == "run.failed" and error is not None:

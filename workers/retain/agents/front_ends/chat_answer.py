@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retain.agents.calls.report import ApprovalAwaited, DelegateAwaited, RunReport, RunResult
+from retain.agents.calls.report import ApprovalAwaited, DelegateAwaited, RunReport, RunResult, RunUsage
 from retain.agents.identity import InstanceIdentity
 from retain.identifiers import time_of
 from retain.json_text import Json, JsonObject
@@ -84,5 +84,10 @@ def finish_reason(report: RunReport) -> str:
 
 
 def _usage(result: RunResult | None) -> JsonObject:
-    spent = (0, 0) if result is None else (result.usage.input_tokens, result.usage.output_tokens)
-    return {"prompt_tokens": spent[0], "completion_tokens": spent[1], "total_tokens": sum(spent)}
+    spent = RunUsage(0, 0) if result is None else result.usage
+    return {
+        "prompt_tokens": spent.input_tokens,
+        "completion_tokens": spent.output_tokens,
+        "total_tokens": spent.input_tokens + spent.output_tokens,
+        "prompt_tokens_details": {"cached_tokens": spent.cached_input_tokens},
+    }

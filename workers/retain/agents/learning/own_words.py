@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
@@ -14,7 +14,7 @@ from retain.ingest.extractors.selection import extractor
 from retain.json_text import Json, read_own_json
 from retain.memory.facts import user_subject
 from retain.memory.recalled import without_recalled
-from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText
+from retain.models.chat import ChatModel, ChatReply, ChatRequest, OnText, Usage, spent
 
 MAX_FACTS = 20
 """Facts that are learned from one run."""
@@ -26,21 +26,19 @@ MAX_BYTES = 8 * 1024
 class FoundFacts:
     """What was extracted from a run.
 
-    cut: how many facts were more than `MAX_FACTS`. input_tokens, output_tokens: what the model read and wrote for it.
+    cut: how many facts were more than `MAX_FACTS`. usage: what the model read and wrote for it.
     """
 
     facts: tuple[ExtractedFact, ...]
     cut: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
+    usage: Usage = field(default_factory=Usage)
 
     def to_json(self) -> dict[str, Json]:
         """Return it as it is kept until it is stored."""
         return {
             "facts": [dict(fact.to_json()) for fact in self.facts],
             "cut": self.cut,
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
+            **spent(self.usage),
         }
 
     @classmethod
@@ -48,7 +46,8 @@ class FoundFacts:
         """Return it from its `to_json` form, as JSON text."""
         content = read_own_json(text)
         facts = tuple(ExtractedFact(**fact) for fact in content["facts"])
-        return cls(facts, content["cut"], content["input_tokens"], content["output_tokens"])
+        counts = (content["input_tokens"], content["output_tokens"], content.get("cached_input_tokens", 0))
+        return cls(facts, content["cut"], Usage(*counts))
 
 
 class _Metered:
@@ -57,14 +56,12 @@ class _Metered:
     def __init__(self, model: ChatModel) -> None:
         self._model = model
         self.name = model.name
-        self.input_tokens = 0
-        self.output_tokens = 0
+        self.usage = Usage()
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Return the model's answer. Raises: as the model."""
         reply = await self._model.complete(request, on_text)
-        self.input_tokens += reply.usage.input_tokens
-        self.output_tokens += reply.usage.output_tokens
+        self.usage += reply.usage
         return reply
 
 
@@ -96,8 +93,7 @@ async def extract(run_id: str, request: RunRequest, method: str, model: Callable
         [SourceMessage(run_id, speaker, text, role="user")]
     )
     kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
-    input_tokens = sum(one.input_tokens for one in metered)
-    return FoundFacts(kept, len(facts) - len(kept), input_tokens, sum(one.output_tokens for one in metered))
+    return FoundFacts(kept, len(facts) - len(kept), sum((one.usage for one in metered), Usage()))
 
 
 def speaker_of(user: User) -> str:

@@ -25,6 +25,7 @@ from retain.ingest.learning import SourcedFact, learned
 from retain.json_text import Json
 from retain.memory.records.record import Record, RecordSource
 from retain.memory.semantic import SemanticMemory
+from retain.models.chat import spent
 
 LEASE_MS = 120_000
 """After this time an attempt counts as interrupted."""
@@ -111,8 +112,8 @@ class RunLearning:
             await self._store(pending, self._semantic(definition, request.user_id), found.facts) if found.facts else []
         )
         _log.info("facts learned", extra={"run_id": pending.run_id, "records": len(records)})
-        usage = {"input_tokens": found.input_tokens, "output_tokens": found.output_tokens}
-        return {"status": "learned", "method": pending.method, "records": records, "cut": found.cut, "usage": usage}
+        report: dict[str, Json] = {"status": "learned", "method": pending.method, "records": records, "cut": found.cut}
+        return {**report, "usage": {**spent(found.usage)}}
 
     async def _store(
         self, pending: PendingLearning, memory: SemanticMemory, facts: Sequence[ExtractedFact]

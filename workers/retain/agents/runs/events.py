@@ -33,7 +33,10 @@ class ModelAsked:
 
 @dataclass(frozen=True, slots=True)
 class ModelAnswered:
-    """The model answered: text, tool calls, or both. finish_reason: None in logs of version 0.1."""
+    """The model answered: text, tool calls, or both. finish_reason: None in logs of version 0.1.
+
+    cached_input_tokens: those of the input tokens that the cache of its server supplied.
+    """
 
     turn: int
     content: str
@@ -41,6 +44,7 @@ class ModelAnswered:
     input_tokens: int
     output_tokens: int
     finish_reason: FinishReason | None = None
+    cached_input_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,7 @@ class AnswerDropped:
     input_tokens: int = 0
     output_tokens: int = 0
     text: str = ""
+    cached_input_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +258,7 @@ KINDS: dict[str, type[RunEvent]] = {
     "run_cancelled": RunCancelled,
 }
 _NAMES = {kind: name for name, kind in KINDS.items()}
+_LEFT_OUT_AT_0 = ("messages_cut", "cached_input_tokens")
 
 
 def made_progress(event: RunEvent) -> bool:
@@ -273,8 +279,9 @@ def name_of(kind: type[RunEvent]) -> str:
 def to_json(event: RunEvent) -> JsonObject:
     """Return the event's data as JSON, without its kind."""
     data = {name: _plain(getattr(event, name)) for name in event.__slots__}  # `asdict` copies every argument as well
-    if data.get("messages_cut") == 0:
-        del data["messages_cut"]
+    for name in _LEFT_OUT_AT_0:
+        if data.get(name) == 0:
+            del data[name]
     return data
 
 

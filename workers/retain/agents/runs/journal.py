@@ -254,7 +254,8 @@ class Journal:
             self._park(run, event, after.seq, due_ms, now)
             self._owe(WaitRun(waiting_for=json.dumps(waits_for.to_json()), run_id=run_id))
             self._owe(MarkConversation("waiting", *self._names, run_id))
-            self._owe(CountRun(steps_of(state), state.input_tokens, state.output_tokens, run_id))
+            counts = (state.input_tokens, state.cached_input_tokens, state.output_tokens)
+            self._owe(CountRun(steps_of(state), *counts, run_id))
         elif run.state.waiting:
             self.runs.resume(run_id)
             self._owe(UnparkRun(run_id))

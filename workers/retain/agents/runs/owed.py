@@ -70,6 +70,15 @@ EARLIER: Mapping[str, str] = {
           status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
         WHERE {QUEUED}
     """,  # noqa: S608
+    "count_run": """
+        UPDATE agent_runs SET steps = ?, input_tokens = ?, output_tokens = ? WHERE run_id = ? AND completed_at_ms IS NULL
+    """,
+    "close_run": f"""
+        UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
+          completed_at_ms = ?, waiting_for = NULL, texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
+        WHERE run_id = ?
+        {RETURNING_WEBHOOKS}
+    """,  # noqa: S608
 }
 """Statements of earlier versions, which an outbox may still hold.
 
@@ -315,13 +324,15 @@ class UnparkRun(OwedStatement):
 class CountRun(OwedStatement):
     """What the run has done and spent so far."""
 
-    NAME: ClassVar[str] = "count_run"
+    NAME: ClassVar[str] = "count_cached_run"
     SQL: ClassVar[str] = """
-        UPDATE agent_runs SET steps = ?, input_tokens = ?, output_tokens = ? WHERE run_id = ? AND completed_at_ms IS NULL
+        UPDATE agent_runs SET steps = ?, input_tokens = ?, cached_input_tokens = ?, output_tokens = ?
+        WHERE run_id = ? AND completed_at_ms IS NULL
     """
 
     steps: int
     input_tokens: int
+    cached_input_tokens: int
     output_tokens: int
     run_id: str
 
@@ -345,10 +356,11 @@ class CloseRun(OwedStatement):
     A run may end after its texts were removed: then it has a text again, to be removed in turn.
     """
 
-    NAME: ClassVar[str] = "close_run"
+    NAME: ClassVar[str] = "close_cached_run"
     SQL: ClassVar[str] = f"""
-        UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
-          completed_at_ms = ?, waiting_for = NULL, texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
+        UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, cached_input_tokens = ?,
+          output_tokens = ?, completed_at_ms = ?, waiting_for = NULL,
+          texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
         WHERE run_id = ?
         {RETURNING_WEBHOOKS}
     """  # noqa: S608
@@ -358,6 +370,7 @@ class CloseRun(OwedStatement):
     error: str | None
     steps: int
     input_tokens: int
+    cached_input_tokens: int
     output_tokens: int
     completed_at_ms: int
     run_id: str
@@ -366,14 +379,14 @@ class CloseRun(OwedStatement):
     def of(cls, result: RunResult, output: str | None, now_ms: int) -> CloseRun:
         """Return the end of a run with this result. output: as D1 keeps it."""
         usage, error = result.usage, None if result.error is None else json.dumps(result.error.to_json())
-        spent = (result.steps, usage.input_tokens, usage.output_tokens)
+        spent = (result.steps, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
         return cls(result.status, output, error, *spent, now_ms, result.run_id)
 
     @classmethod
     def erased(cls, run_id: str, now_ms: int) -> CloseRun:
         """Return the end of a run whose texts were erased before it had ended."""
         error = json.dumps({"code": "erased", "message": "what the run was about was erased"})
-        return cls("cancelled", None, error, 0, 0, 0, now_ms, run_id)
+        return cls("cancelled", None, error, 0, 0, 0, 0, now_ms, run_id)
 
 
 @dataclass(frozen=True, slots=True)

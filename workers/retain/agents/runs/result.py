@@ -72,6 +72,7 @@ def result_of(run: OpenRun, instance_id: str, event: Closing) -> RunResult:
             output_tokens=state.output_tokens,
             delegated_tokens=state.delegated_tokens,
             delegations=state.delegations,
+            cached_input_tokens=state.cached_input_tokens,
         ),
         memory=RunMemory(run.episodes_used, run.records_used + len(recalled), run.messages_used),
         procedure=run.procedure,

@@ -115,6 +115,12 @@ class RunState:
         return answers + sum(answer.output_tokens for answer in self.dropped)
 
     @property
+    def cached_input_tokens(self) -> int:
+        """Tokens that the run's own model read and that its server's cache supplied, a part of `input_tokens`."""
+        answers = sum(turn.answer.cached_input_tokens for turn in self._answered())
+        return answers + sum(answer.cached_input_tokens for answer in self.dropped)
+
+    @property
     def delegated_tokens(self) -> int:
         """Tokens that the run's delegates read and wrote."""
         return sum(result.tokens for result in self.results)

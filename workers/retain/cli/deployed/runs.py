@@ -54,7 +54,8 @@ def show(options: argparse.Namespace, deployment: Deployment) -> int:
         return 0
     print(line_of(run))
     print(f"ended {moment(run['completed_at_ms'])}, {run['steps']} steps, model {one_line(run['model'])}")
-    print(f"tokens {run['input_tokens']} in, {run['output_tokens']} out")
+    cached = f" ({run['cached_input_tokens']} from a cache)" if run.get("cached_input_tokens") else ""
+    print(f"tokens {run['input_tokens']} in{cached}, {run['output_tokens']} out")
     if run["texts"] == "removed":
         print("its texts were removed")
     for name in ("waiting_for", "input", "output", "error"):

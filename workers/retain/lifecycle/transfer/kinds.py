@@ -50,6 +50,7 @@ class RowKind:
     owner: SQL for the user whose it is. history: whether the row never changes, so that one that was written after a time
     says nothing about that time. condition: on the rows that are exported. needs: SQL that must hold for a row to be
     written. values: among which a column's value must be. written: SQL for a column's value, from `?` as it was exported.
+    added: columns that earlier exports lack, with the value that they have then.
     """
 
     name: str
@@ -63,6 +64,7 @@ class RowKind:
     needs: str = "true"
     values: Mapping[str, tuple[str | int, ...]] | None = None
     written: Mapping[str, str] | None = None
+    added: Mapping[str, str | int | None] | None = None
 
 
 _ENDED = ("completed", "failed", "cancelled")
@@ -129,6 +131,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "model": "text",
                 "steps": "whole",
                 "input_tokens": "whole",
+                "cached_input_tokens": "whole",
                 "output_tokens": "whole",
                 "created_at_ms": "time",
                 "completed_at_ms": "time?",
@@ -141,6 +144,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             history=True,
             condition="AND t.status IN ('completed', 'failed', 'cancelled')",
             values={"status": _ENDED, "texts": ("copied", "kept", "removed")},
+            added={"cached_input_tokens": 0},
         ),
         RowKind(
             "event",
@@ -259,6 +263,23 @@ ROW_KINDS: Mapping[str, RowKind] = {
             },
             None,
             values={"indexed": (0, 1)},
+        ),
+        RowKind(
+            "spent",
+            "model_calls",
+            ("day", "agent_type", "purpose", "model"),
+            {
+                "day": "whole",
+                "agent_type": "text",
+                "purpose": "text",
+                "model": "text",
+                "calls": "whole",
+                "input_tokens": "whole",
+                "cached_input_tokens": "whole",
+                "output_tokens": "whole",
+            },
+            "t.day * 86400000",
+            values={"purpose": ("ingest", "judge", "answer", "evaluation")},
         ),
         RowKind(
             "agent",

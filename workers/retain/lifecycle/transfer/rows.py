@@ -125,12 +125,11 @@ def read_row_line(number: int, value: Mapping[str, object], tenant_id: str) -> R
     """Return a line of a kind in `ROW_KINDS`, checked. Raises: InvalidInput; ValidationError."""
     read = RowLineShape.model_validate(value)
     kind = ROW_KINDS[read.kind]
-    unknown = sorted(set(read.row) ^ set(kind.columns))
+    row = {**(kind.added or {}), **read.row}
+    unknown = sorted(set(row) ^ set(kind.columns))
     if unknown:
         raise InvalidInput(f"a {kind.name} has other fields: {', '.join(unknown)}", code="invalid_line")
-    cells = tuple(
-        _cell(name, column, read.row[name], kind, read.tenant, tenant_id) for name, column in kind.columns.items()
-    )
+    cells = tuple(_cell(name, column, row[name], kind, read.tenant, tenant_id) for name, column in kind.columns.items())
     owner = None if read.owner is None else check_user_id(read.owner)
     return RowLine(number, kind.name, owner, read.at_ms, cells)
 

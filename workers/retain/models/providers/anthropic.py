@@ -170,8 +170,9 @@ def _malformed(message: str, usage: Usage) -> UnusableAnswer:
 def _usage(usage: object) -> Usage:
     """Return the usage. `input_tokens` leaves out what the cache supplied or stored, which the model read nevertheless.
 
+    What the cache stored counts as read without it: Retain asks for no cache, so that only a gateway in between can.
     Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching#tracking-cache-performance
     """
-
-    read = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return Usage(sum(counted(usage, name) for name in read), counted(usage, "output_tokens"))
+    cached = counted(usage, "cache_read_input_tokens")
+    read = cached + sum(counted(usage, name) for name in ("input_tokens", "cache_creation_input_tokens"))
+    return Usage(read, counted(usage, "output_tokens"), cached)

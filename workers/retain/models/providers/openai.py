@@ -179,9 +179,13 @@ def _call_from_wire(call: object) -> ToolCall:
 
 
 def usage_from_wire(usage: object) -> Usage:
-    """Return the usage, 0 where it is not reported."""
+    """Return the usage, 0 where it is not reported.
 
-    return Usage(counted(usage, "prompt_tokens"), counted(usage, "completion_tokens"))
+    Source: https://platform.openai.com/docs/guides/prompt-caching#requirements (`prompt_tokens_details`)
+    """
+    details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
+    read = counted(usage, "prompt_tokens")
+    return Usage(read, counted(usage, "completion_tokens"), min(read, counted(details, "cached_tokens")))
 
 
 def counted(usage: object, name: str) -> int:

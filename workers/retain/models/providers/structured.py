@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from retain.errors import InvalidInput, SchemaMismatch
+from retain.errors import InvalidInput, RetainError, SchemaMismatch
 from retain.json_schema import Check, compile_schema
 from retain.json_text import read_json
-from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText
+from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, spent, usage_of
 from retain.models.providers.openai import cut_off
 from retain.models.providers.tool_calls import usable
 
@@ -45,7 +45,11 @@ class CheckedChat:
             return await _given(_matching(first, check), on_text)
         except SchemaMismatch as mismatch:
             again = [*request.messages, ChatMessage("assistant", first.content), ChatMessage("user", _repair(mismatch))]
-        second = usable(await self._model.complete(replace(request, messages=again)), request)
+        try:
+            second = usable(await self._model.complete(replace(request, messages=again)), request)
+        except RetainError as error:
+            error.details = {**error.details, **spent(first.usage + usage_of(error))}
+            raise
         second = replace(second, usage=first.usage + second.usage)
         return await _given(second if second.tool_calls else _matching(second, check), on_text)
 
@@ -75,20 +79,21 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
     try:
         value = read_json(text)
     except ValueError:
-        raise _mismatch("", "it is not JSON") from None  # the cause quotes the text
+        raise _mismatch(reply, "", "it is not JSON") from None  # the cause quotes the text
     if not isinstance(value, dict):
-        raise _mismatch("", "it is not a JSON object")
+        raise _mismatch(reply, "", "it is not a JSON object")
     violation = check(value)
     if violation is not None:
-        raise _mismatch(violation.path, violation.problem)
+        raise _mismatch(reply, violation.path, violation.problem)
     return replace(reply, content=text, structured=value)
 
 
-def _mismatch(path: str, problem: str) -> SchemaMismatch:
+def _mismatch(reply: ChatReply, path: str, problem: str) -> SchemaMismatch:
     return SchemaMismatch(
         "the model's answer does not match the requested schema",
         path=path,
         problem=problem,
+        **spent(reply.usage),
     )
 
 
