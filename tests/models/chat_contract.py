@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from retain.errors import InvalidInput, UpstreamFailed
 from retain.json_text import JsonObject
-from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage
+from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from tests.ports import raises
 
 FORECAST = ToolSpec("forecast", "Tell the weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
@@ -189,8 +189,13 @@ async def check_an_answer_that_does_not_match_its_schema_is_an_error_after_one_m
         heard = Heard()
         for _ in range(2):
             stage.say(ChatReply(text, usage=Usage(1, 1)))
-        with raises(UpstreamFailed, code="schema_mismatch"):
+        try:
             await stage.model.complete(ChatRequest(ASKED, schema=CITY), heard)
+        except UpstreamFailed as error:
+            assert error.code == "schema_mismatch"
+            assert usage_of(error).input_tokens > 1, "both answers cost something"
+        else:
+            raise AssertionError("the answer does not match")
         assert (heard.pieces, stage.asked - before) == ([], 2)
 
 

@@ -93,7 +93,9 @@ def _mismatch(reply: ChatReply, path: str, problem: str) -> SchemaMismatch:
         "the model's answer does not match the requested schema",
         path=path,
         problem=problem,
-        **spent(reply.usage),
+        input_tokens=reply.usage.input_tokens,
+        output_tokens=reply.usage.output_tokens,
+        cached_input_tokens=reply.usage.cached_input_tokens,
     )
 
 
