@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 STARTED = 'id: 0\nevent: run.started\ndata: {"run_id": "1", "instance_id": "desk"}\n\n'
 COMPLETED = {"run_id": "1", "instance_id": "desk", "status": "completed", "output": "done", "steps": 1}
 SPENT = {
-    "usage": {"input_tokens": 1, "output_tokens": 1, "delegated_tokens": 0, "delegations": 0},
+    "usage": {"input_tokens": 1, "output_tokens": 1, "delegated_tokens": 0, "delegations": 0, "cached_input_tokens": 0},
     "memory": {"episodes_used": 0, "records_used": 0, "messages_used": 0},
 }
 ENDED = f"id: 4\nevent: run.completed\ndata: {json.dumps(COMPLETED | SPENT)}\n\n"

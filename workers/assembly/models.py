@@ -9,9 +9,9 @@ import bindings
 from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatModel
-from retain.models.counted import CountedChat
 from retain.models.embedders.static import table_file
 from retain.models.embedding import Embedder
+from retain.models.providers.counted import CountedChat
 from retain.models.reranking import Reranker
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
 from retain.tenants.model_calls import CallCounts, CallPayer

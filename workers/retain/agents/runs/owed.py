@@ -70,14 +70,12 @@ EARLIER: Mapping[str, str] = {
           status = 'running', waiting_for = NULL, input = excluded.input, model = excluded.model
         WHERE {QUEUED}
     """,  # noqa: S608
-    "count_run": """
-        UPDATE agent_runs SET steps = ?, input_tokens = ?, output_tokens = ? WHERE run_id = ? AND completed_at_ms IS NULL
-    """,
+    "count_run": "UPDATE agent_runs SET steps = ?, input_tokens = ?, output_tokens = ?"
+    " WHERE run_id = ? AND completed_at_ms IS NULL",
     "close_run": f"""
         UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, output_tokens = ?,
           completed_at_ms = ?, waiting_for = NULL, texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
-        WHERE run_id = ?
-        {RETURNING_WEBHOOKS}
+        WHERE run_id = ? {RETURNING_WEBHOOKS}
     """,  # noqa: S608
 }
 """Statements of earlier versions, which an outbox may still hold.
@@ -325,10 +323,10 @@ class CountRun(OwedStatement):
     """What the run has done and spent so far."""
 
     NAME: ClassVar[str] = "count_cached_run"
-    SQL: ClassVar[str] = """
-        UPDATE agent_runs SET steps = ?, input_tokens = ?, cached_input_tokens = ?, output_tokens = ?
-        WHERE run_id = ? AND completed_at_ms IS NULL
-    """
+    SQL: ClassVar[
+        str
+    ] = """UPDATE agent_runs SET steps = ?, input_tokens = ?, cached_input_tokens = ?, output_tokens = ?
+        WHERE run_id = ? AND completed_at_ms IS NULL"""
 
     steps: int
     input_tokens: int
@@ -342,9 +340,8 @@ class ContinueRun(OwedStatement):
     """The run no longer waits. NAME must not change: deployed outboxes hold entries with it."""
 
     NAME: ClassVar[str] = "go_on_run"
-    SQL: ClassVar[str] = """
-        UPDATE agent_runs SET status = 'running', waiting_for = NULL WHERE run_id = ? AND completed_at_ms IS NULL
-    """
+    SQL: ClassVar[str] = """UPDATE agent_runs SET status = 'running', waiting_for = NULL
+        WHERE run_id = ? AND completed_at_ms IS NULL"""
 
     run_id: str
 
@@ -360,9 +357,7 @@ class CloseRun(OwedStatement):
     SQL: ClassVar[str] = f"""
         UPDATE agent_runs SET status = ?, output = ?, error = ?, steps = ?, input_tokens = ?, cached_input_tokens = ?,
           output_tokens = ?, completed_at_ms = ?, waiting_for = NULL,
-          texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END
-        WHERE run_id = ?
-        {RETURNING_WEBHOOKS}
+          texts = CASE texts WHEN 'removed' THEN 'kept' ELSE texts END WHERE run_id = ? {RETURNING_WEBHOOKS}
     """  # noqa: S608
 
     status: str
@@ -395,9 +390,8 @@ class AppendEvent(OwedStatement):
 
     ALONE: ClassVar[bool] = False
     NAME: ClassVar[str] = "append_event"
-    SQL: ClassVar[str] = """
-        INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, ?, ?, ?, ?, ?)
-    """
+    SQL: ClassVar[str] = """INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms)
+        VALUES (?, ?, ?, ?, ?, ?, ?)"""
 
     run_id: str
     seq: int
