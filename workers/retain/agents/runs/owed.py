@@ -80,9 +80,7 @@ EARLIER: Mapping[str, str] = {
 }
 """Statements of earlier versions, which an outbox may still hold.
 
-The input of `start_run`, of version 0.1.0, holds the texts of the episodes in the context: the column `texts` marks such a
-row by its default.
-"""
+The input of `start_run` (version 0.1.0) holds the texts of episodes: the column `texts` marks such a row by its default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,10 +346,7 @@ class ContinueRun(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class CloseRun(OwedStatement):
-    """The run has ended. error: as JSON, None for a completed run.
-
-    A run may end after its texts were removed: then it has a text again, to be removed in turn.
-    """
+    """The run has ended. error: as JSON, None for a completed run. If its texts were removed, it has a text again."""
 
     NAME: ClassVar[str] = "close_cached_run"
     SQL: ClassVar[str] = f"""
