@@ -71,6 +71,8 @@ def steered(migrated_state: Callable[[], Path], puppet: Puppet, anthropic: Anthr
         "CHAT_BASE_URL": puppet.base_url,
         "CHAT_MODEL": MODEL,
         "CHAT_API_KEY": puppet.api_key,
+        "AGENT_MEMORY_ANSWERS": "chat",
+        "EVAL_JUDGE": "chat",
         "ANTHROPIC_BASE_URL": anthropic.base_url,
         "ANTHROPIC_API_KEY": anthropic.api_key,
     }

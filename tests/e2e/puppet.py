@@ -105,11 +105,18 @@ def _reply(request: ChatRequest) -> ChatReply:
     text = request.messages[last].content
     if text.startswith("{"):
         results = [message.content for message in request.messages[last:] if message.role == "tool"]
-        return obey(json.loads(text), results)
+        wanted = json.loads(text)
+        return obey(wanted, results) if "calls" in wanted else _outside_of_runs(wanted)
     [script] = [
         script for instructions, script in _shipped() if request.messages[0].content.startswith(instructions.strip())
     ]
     return asyncio.run(ScriptedChat(script).complete(request))
+
+
+def _outside_of_runs(wanted: dict[str, Any]) -> ChatReply:
+    """Return a judge's verdict, or the answer of a memory."""
+    text = json.dumps({"score": 1, "reason": "as ordered"}) if "criteria" in wanted else "As ordered."
+    return ChatReply(text, (), Usage(input_tokens=10, output_tokens=5, cached_input_tokens=4))
 
 
 @cache

@@ -33,7 +33,7 @@ def test_order_triage_delegates_and_recalls_through_an_openai_compatible_model(
     ]
     assert (result["steps"], result["usage"]) == (
         3,
-        {"input_tokens": 20, "output_tokens": 10, "delegated_tokens": 30, "delegations": 1},
+        {"input_tokens": 20, "output_tokens": 10, "delegated_tokens": 30, "delegations": 1, "cached_input_tokens": 8},
     )
     recorded = recorded_run(steered.api, tenant_id, result["run_id"])
     assert recorded["model"] == MODEL

@@ -1,7 +1,7 @@
 """What a tenant spent: tokens by day, agent, purpose and model, counted by triggers.
 
 Runs are counted when they end (migrations/0049_model_use.sql), other calls of models when they are answered
-(migrations/0056_model_calls.sql). A page reads at most twice as many rows as it has, by the index that fits.
+(migrations/0057_model_calls.sql). A page reads at most twice as many rows as it has, by the index that fits.
 """
 
 from __future__ import annotations

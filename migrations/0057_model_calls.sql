@@ -108,4 +108,4 @@ BEGIN
   WHERE tenant_id = new.tenant_id AND day = new.created_at_ms / 86400000;
 END;
 
-INSERT INTO schema_versions (version, usable_from) VALUES (56, 42);
+INSERT INTO schema_versions (version, usable_from) VALUES (57, 42);
