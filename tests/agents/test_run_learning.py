@@ -77,7 +77,7 @@ async def test_what_a_user_says_closes_what_was_known_of_them_and_of_nobody_else
         "method": "rules",
         "records": [row["id"]],
         "cut": 0,
-        "usage": {"input_tokens": 0, "output_tokens": 0},
+        "usage": {"input_tokens": 0, "output_tokens": 0, "cached_input_tokens": 0},
     }
     for user, home in ((ANN, "Lyon"), (BOB, "Berlin")):
         await say(deployment, user, "Where do I live?", f"{user.id}-3")
@@ -166,7 +166,7 @@ async def test_the_model_learns_with_its_tokens_reported(deploy: Deploy, agents:
     assert (found["status"], len(found["records"]), found["usage"]) == (
         "learned",
         2,
-        {"input_tokens": 3, "output_tokens": 2},
+        {"input_tokens": 3, "output_tokens": 2, "cached_input_tokens": 0},
     )
 
 
