@@ -63,6 +63,7 @@ def plant_the_rest(world: World) -> None:
     world.plant(
         "agent_versions", tenant_id="acme", agent_type="clerk", version=1, definition='{"type": "clerk"}', **made
     )
+    world.plant("model_calls", tenant_id="acme", day=0, agent_type="", purpose="ingest", model="small", calls=3)
     dataset = {"tenant_id": "acme", "name": "refunds", "version": "a" * 64}
     world.plant("eval_datasets", **dataset, definition="{}", cases=1, current=1, updated_at_ms=7)
     world.plant("eval_cases", **dataset, position=0, content='{"id": "one"}')
