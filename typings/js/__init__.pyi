@@ -1,5 +1,5 @@
 from collections.abc import Awaitable, Iterable
-from typing import Any, Literal, Protocol, overload
+from typing import Any, Literal, overload
 
 from pyodide.ffi import JsProxy
 
@@ -133,21 +133,23 @@ class AbortController:
     def new() -> AbortController: ...
     def abort(self) -> None: ...
 
-class Sent(Awaitable[Response], Protocol):
-    """The promise of `send` in `adapters/exchange.mjs`."""
+class Sent:
+    """What `send` in `adapters/exchange.mjs` returns."""
 
+    answer: Awaitable[Response]
     def giveUp(self) -> None: ...
 
 class Exchanged:
-    """What the promise of `exchange` becomes. size: -1 where there is no content because it has not been received."""
+    """What the `answer` of an exchange becomes. size: -1 where there is no content because it has not been received."""
 
     response: Response
     content: ArrayBuffer
     size: int
 
-class Exchange(Awaitable[Exchanged], Protocol):
-    """The promise of `exchange` in `adapters/exchange.mjs`."""
+class Exchange:
+    """What `exchange` in `adapters/exchange.mjs` returns."""
 
+    answer: Awaitable[Exchanged]
     def giveUp(self) -> None: ...
 
 class Exchanging:

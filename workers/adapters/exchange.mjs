@@ -1,19 +1,19 @@
 // A request to a server and its answer, for `adapters/web.py`. It is JavaScript because each value that passes from here
 // to Python, and each promise that Python awaits, takes longer than the work itself.
 
-// Sends a request, which the time or `giveUp` of the returned promise ends. headers: JSON. Redirects are not followed.
+// Sends a request, which the time or `giveUp` ends; `answer` is a promise. headers: JSON. Redirects are not followed.
 export function send(method, url, headers, body, timeoutMs) {
   const controller = new AbortController();
   const signal = AbortSignal.any([controller.signal, AbortSignal.timeout(timeoutMs)]);
-  const sent = sending(url, { method, headers, body, redirect: "manual", signal });
-  return Object.assign(sent, { giveUp: () => controller.abort() });
+  const answer = sending(url, { method, headers, body, redirect: "manual", signal });
+  return { answer, giveUp: () => controller.abort() };
 }
 
 // Sends a request as `send`, and receives its answer with its content if that is announced as at most so many bytes.
 // What may be larger is left to the caller, who has to find room for it first: its size is -1.
 export function exchange(method, url, headers, body, timeoutMs, atOnceBytes) {
-  const sent = send(method, url, headers, body, timeoutMs);
-  return Object.assign(received(sent, atOnceBytes), { giveUp: sent.giveUp });
+  const { answer, giveUp } = send(method, url, headers, body, timeoutMs);
+  return { answer: received(answer, atOnceBytes), giveUp };
 }
 
 // Asynchronous, so that what `fetch` throws is a rejection like any other.

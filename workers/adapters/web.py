@@ -131,17 +131,17 @@ async def fetch(
     """
     exchange = _exchanging().exchange
     given = (method, url, _written(dict(headers)), _sendable(body), timeout_ms, min(limit_bytes, SMALL_BYTES))
-    answering = None
+    sent = None
     try:
-        answering = exchange(*given)
-        answer = await answering
+        sent = exchange(*given)
+        answer = await sent.answer
         response, size = answer.response, answer.size
         content = await _bounded(response, limit_bytes) if size < 0 else HeldBuffer(answer.content, size)
     except JsException as error:
         raise _failed(url, error) from error
     except asyncio.CancelledError:
-        if answering is not None:
-            answering.giveUp()
+        if sent is not None:
+            sent.giveUp()
         raise
     return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
 
@@ -199,7 +199,7 @@ async def fetch_stream(
     sent = _exchanging().send(method, url, _written(dict(headers)), _sendable(body), timeout_ms)
     try:
         try:
-            response = await _soon(sent, silence_ms)
+            response = await _soon(sent.answer, silence_ms)
         except JsException as error:
             raise _failed(url, error) from error
         reader = response.body.getReader() if response.body else None

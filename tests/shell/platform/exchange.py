@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Coroutine, Generator
+from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +14,12 @@ from tests.shell.platform.http import AbortController, AbortSignal, Response
 
 
 class Sent:
-    """The promise of an answer, which can be given up."""
+    """A request, which can be given up. answer: what it is answered with."""
 
     def __init__(self, work: Coroutine[Any, Any, Any], controller: AbortController) -> None:
-        self._answer = asyncio.ensure_future(work)
-        self._answer.add_done_callback(lambda done: done.cancelled() or done.exception())
+        self.answer = asyncio.ensure_future(work)
+        self.answer.add_done_callback(lambda done: done.cancelled() or done.exception())
         self._controller = controller
-
-    def __await__(self) -> Generator[Any, None, Any]:
-        return self._answer.__await__()
 
     def giveUp(self) -> None:
         """End the request."""
@@ -54,7 +51,7 @@ def exchange(method: str, url: str, headers: str, body: object, timeout_ms: int,
 
 
 async def _received(sent: Sent, at_once_bytes: int) -> Exchanged:
-    response: Response = await sent
+    response: Response = await sent.answer
     length = response.headers.get("content-length")
     size = int(length) if isinstance(length, str) and length.isdecimal() else -1
     if not 0 <= size <= at_once_bytes or isinstance(response.headers.get("content-encoding"), str):
