@@ -107,7 +107,8 @@ def withdrawn(place: Place) -> None:
 
 def forked(place: Place) -> None:
     """Fork a run after its first turn, in which its tools were called, and ask for the fork's result."""
-    first = place.rows("SELECT run_id FROM agent_runs WHERE tenant_id = ? ORDER BY run_id")[0]
+    sql = "SELECT run_id FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
+    first = eventually(lambda: place.rows(sql), bool, within_s=5)[0]  # written after the answer
     runs = "/v1/agents/{tenant}/sdr/instances/desk/runs"
     begun = place.ask("POST", f"{runs}/{first['run_id']}/fork", {"turns": 1}, key="fork")
     path = f"{runs}/{begun['run_id']}"
