@@ -41,6 +41,7 @@ POINTS = frozenset(
         "d1.memory_outbox",
         "d1.memory_search",
         "d1.memory_text",
+        "d1.model_calls",
         "d1.model_use",
         "d1.namespace_backfill",
         "d1.namespace_cycles",
