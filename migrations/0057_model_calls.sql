@@ -9,9 +9,9 @@ CREATE TABLE model_calls (
   tenant_id TEXT NOT NULL,
   day INTEGER NOT NULL,                     -- since the epoch, in UTC
   agent_type TEXT NOT NULL,                 -- '': of none
-  purpose TEXT NOT NULL,                    -- ingest, judge, answer, evaluation
+  purpose TEXT NOT NULL,                    -- ingest, judge, answer
   model TEXT NOT NULL,
-  calls INTEGER NOT NULL DEFAULT 0,         -- how often it was asked, or of an evaluation: how many runs ended
+  calls INTEGER NOT NULL DEFAULT 0,         -- how often it was asked
   input_tokens INTEGER NOT NULL DEFAULT 0,
   cached_input_tokens INTEGER NOT NULL DEFAULT 0,  -- a part of input_tokens
   output_tokens INTEGER NOT NULL DEFAULT 0,

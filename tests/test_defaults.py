@@ -177,7 +177,7 @@ def test_the_bounds_of_a_daily_brief() -> None:
         100,
         {"consolidation": 150, "mutations": 80},
     )
-    assert (maintenance.TENANTS_A_DAY, maintenance.WRITES_A_DAY) == (100, 200)
+    assert (maintenance.TENANTS_PER_CALL, maintenance.WRITES_PER_CALL) == (100, 200)
     assert maintenance.REFUSALS_SHOWN_MS == 7 * DAY_S * 1000
 
 

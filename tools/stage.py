@@ -54,10 +54,13 @@ def local_variables(path: Path) -> dict[str, str]:
     return {name.strip(): value.strip().strip("'\"") for name, equals, value in pairs if equals}
 
 
-def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents") -> dict[str, bytes]:
-    """Return what `.build/` must contain: path relative to it, and content. agents: the folder of definitions."""
+def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents", sources: Path = ROOT) -> dict[str, bytes]:
+    """Return what `.build/` must contain: path relative to it, and content.
+
+    agents: the folder of definitions. sources: the folder with the code of the Worker and of its objects.
+    """
     files: dict[str, bytes] = {}
-    for folder, prefix in ((ROOT / "workers", ""), (ROOT / "durable_objects", "durable_objects/")):
+    for folder, prefix in ((sources / "workers", ""), (sources / "durable_objects", "durable_objects/")):
         for path in sorted([*folder.rglob("*.py"), *folder.rglob("*.mjs")]):
             relative = path.relative_to(folder).as_posix()
             if not relative.startswith(_NOT_UPLOADED):

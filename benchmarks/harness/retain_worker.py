@@ -85,18 +85,9 @@ def whole(
 
     agents: the folder of definitions. metered: count the calls of D1 and its rows, which `Meter` reads; it takes time.
     """
-    config = configuration(overrides)
-    bindings = [
-        kv("KV"),
-        d1("DB", "d1-meter" if metered else "d1"),
-        service("VECTORIZE", "vectorize"),
-        service("COLD", "unreachable"),
-        *(objects(binding, class_name) for binding, class_name in OBJECTS.items()),
-        *_texts(config, secrets),
-    ]
     meter = javascript("d1-meter", HERE / "d1_meter.mjs", bindings=[service("D1", "d1", {"database": "bench"})])
     return [
-        python_worker(name, wanted_files(config, agents), bindings, stored=tuple(OBJECTS.values())),
+        with_stores(name, secrets, overrides, agents=agents, database="d1-meter" if metered else "d1"),
         kv_store(cached=True),
         d1_store(),
         stand_in(),
@@ -104,6 +95,28 @@ def whole(
         javascript("stores", HERE / "stores.mjs", bindings=[kv("KV"), d1("DB")]),
         *([meter] if metered else []),
     ]
+
+
+def with_stores(
+    name: str,
+    secrets: Mapping[str, str],
+    overrides: Mapping[str, str] | None = None,
+    *,
+    agents: Path = ROOT / "agents",
+    sources: Path = ROOT,
+    database: str = "d1",
+) -> Service:
+    """Return Retain alone, which needs the stores of `whole`. sources: its code, of another version than this one's."""
+    config = configuration(overrides)
+    bindings = [
+        kv("KV"),
+        d1("DB", database),
+        service("VECTORIZE", "vectorize"),
+        service("COLD", "unreachable"),
+        *(objects(binding, class_name) for binding, class_name in OBJECTS.items()),
+        *_texts(config, secrets),
+    ]
+    return python_worker(name, wanted_files(config, agents, sources), bindings, stored=tuple(OBJECTS.values()))
 
 
 def stand_in() -> Service:

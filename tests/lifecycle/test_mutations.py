@@ -23,7 +23,7 @@ from retain.namespace import Namespace
 from retain.retention import DAY_MS
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants import mutation_log
-from retain.tenants.mutation_log import KEPT_MS, MutationFilter, MutationLog
+from retain.tenants.mutation_log import KEPT_MS, MutationFilter, MutationLog, Sealed
 from retain.tenants.register import Tenants
 from tests.lifecycle.of_users import ANN, BOB, canary, erased, fill, shop
 from tests.lifecycle.world import PERSON, World
@@ -201,8 +201,8 @@ async def test_sealed_entries_verify_and_any_change_to_one_is_found(world: World
     for text in ("a", "b", "c"):
         await warm.upsert(KEY, text)
     log = MutationLog(world.sql, world.clock)
-    assert await log.seal_all() == {"sealed": 4, "removed": 0}
-    assert await log.seal_all() == {"sealed": 0, "removed": 0}
+    assert await log.seal_all() == Sealed(4, 0)
+    assert await log.seal_all() == Sealed(0, 0)
     await warm.upsert(KEY, "d")
     assert await log.seal("acme") == 1
     chain = await world.stores().history().page("acme", after=0, limit=10)
@@ -278,7 +278,7 @@ async def test_old_entries_are_removed_while_the_chain_still_verifies(world: Wor
     world.clock.set(row["at_ms"] + DAY_MS)
     await log.seal_all()
     world.clock.advance(KEPT_MS)
-    assert await log.seal_all() == {"sealed": 0, "removed": 2}
+    assert await log.seal_all() == Sealed(0, 2)
     assert [row["number"] for row in await logged(world)] == [3]  # the next one is numbered after it
     assert (await verified(world.stores(), "acme")).problem is None
     await warm.upsert(KEY, "c")
@@ -290,7 +290,7 @@ async def test_the_daily_work_seals_the_tenants_that_have_waited_longest_first(w
         await Tenants(world.sql, world.clock).register(f"t{number}")
     world.sql_now("UPDATE mutation_log SET at_ms = at_ms - 1000 WHERE tenant_id IN ('t3', 't4')")
     log = MutationLog(world.sql, world.clock)
-    assert await log.seal_all(tenants=2) == {"sealed": 2, "removed": 0, "more": 1}
+    assert await log.seal_all(tenants=2) == Sealed(2, 0, complete=False)
     sealed = await world.rows("SELECT tenant_id FROM world_history WHERE kind = 'mutations_sealed' ORDER BY tenant_id")
     assert [row["tenant_id"] for row in sealed] == ["t3", "t4"]
     report = await keep_up(world.stores())
@@ -310,11 +310,11 @@ async def test_many_tenants_are_sealed_by_few_calls_and_each_chain_verifies(
     counts = await MutationLog(world.stores().sql, world.clock).seal_all()
     calls = [point for _, point in world.faults.trace[before:] if point in ("sql.run", "sql.batch")]
     [row] = await world.rows("SELECT COUNT(*) AS n FROM mutation_log")
-    assert counts == {"sealed": row["n"], "removed": 0}
+    assert counts == Sealed(row["n"], 0)
     assert len(calls) < 15
     for name in ("acme", *names):
         assert (await verified(world.stores(), name)).problem is None
-    assert await MutationLog(world.sql, world.clock).seal_all() == {"sealed": 0, "removed": 0}
+    assert await MutationLog(world.sql, world.clock).seal_all() == Sealed(0, 0)
 
 
 async def test_a_chain_that_grows_while_a_group_is_sealed_is_sealed_on_its_own(
@@ -334,7 +334,7 @@ async def test_a_chain_that_grows_while_a_group_is_sealed_is_sealed_on_its_own(
     monkeypatch.setattr(world.sql, "batch", meddling)
     counts = await log.seal_all()
     [row] = await world.rows("SELECT COUNT(*) AS n FROM mutation_log")
-    assert counts["sealed"] == row["n"]
+    assert counts.sealed == row["n"]
     for name in ("acme", "t1"):
         assert (await verified(world.stores(), name)).problem is None
 

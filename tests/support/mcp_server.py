@@ -52,6 +52,7 @@ def shop(*, json_response: bool, stateless: bool, modern: bool = True) -> Iterat
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
+        listening.listen()  # before the thread serves: a call that comes first waits, and is not refused
         running = uvicorn.Server(uvicorn.Config(noting, log_level="error"))
         thread = threading.Thread(target=running.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()

@@ -66,9 +66,9 @@ WORK_CALLS = 650
 """Calls of D1 that the work of one brief may make; those of `brief` come in addition. An invocation has 1,000."""
 SETTLING_CALLS = 300
 """Calls of D1 that writing what the vector index is owed may make."""
-TENANTS_A_DAY = 100
+TENANTS_PER_CALL = 100
 """Most tenants that one call begins to back up."""
-WRITES_A_DAY = 200
+WRITES_PER_CALL = 200
 """Writes of instances that one brief parks in the error ledger, where they are missing."""
 OBJECTS_AT_ONCE = 300
 """Most objects of attachments that one call removes: each is a call of R2."""
@@ -192,14 +192,14 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
         pruned = await backups.prune(JOBS_A_DAY)
         open_jobs = await continue_open(await BackupJobs(stores).all_open(JOBS_A_DAY), call)
         started: dict[str, int] = {}
-        due = await backups.due(TENANTS_A_DAY) if daily else ()
+        due = await backups.due(TENANTS_PER_CALL) if daily else ()
         for tenant_id in due:
             if used_up():
                 break
             for state, count in (await continue_open([tenant_id], start)).items():
                 started[state] = started.get(state, 0) + count
         report = {"pruned": pruned, "continued": open_jobs, "daily": started}
-        return Partly(report) if len(due) == TENANTS_A_DAY else report
+        return Partly(report) if len(due) == TENANTS_PER_CALL else report
 
     return await done("backups", run(), stores.sql, stores.clock)
 
@@ -239,7 +239,7 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
 
 async def _mutations(stores: Stores) -> object:
     sealed = await MutationLog(stores.sql, stores.clock).seal_all()
-    return Partly(sealed) if sealed.pop("more", 0) else sealed
+    return sealed.to_json() if sealed.complete else Partly(sealed.to_json())
 
 
 async def _overdue_runs(stores: Stores) -> object:
@@ -255,8 +255,8 @@ async def _heads(stores: Stores) -> object:
 
 
 async def _unlisted_writes(stores: Stores) -> object:
-    parked = await park_unlisted(stores.sql, WRITES_A_DAY)
-    return {"parked": parked} if parked < WRITES_A_DAY else Partly({"parked": parked})
+    parked = await park_unlisted(stores.sql, WRITES_PER_CALL)
+    return {"parked": parked} if parked < WRITES_PER_CALL else Partly({"parked": parked})
 
 
 async def _earlier_copies(stores: Stores) -> object:

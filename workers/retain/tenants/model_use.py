@@ -27,7 +27,7 @@ DELETE FROM model_calls WHERE (tenant_id, day, agent_type, purpose, model) IN
    ORDER BY day LIMIT ?)
 RETURNING tenant_id
 """
-CallPurpose = Literal["ingest", "judge", "answer", "evaluation"]
+CallPurpose = Literal["ingest", "judge", "answer"]
 """Why a model is asked outside of a tenant's runs."""
 Purpose = Literal["run", CallPurpose]
 """For what a tenant spends. run: its runs, and what is learned from them."""
@@ -42,7 +42,7 @@ class ModelUse:
     """What was spent on one model on one day, for one purpose: by an agent's runs that ended then, or by other calls.
 
     agent_type: "" for what belongs to none. runs: that ended; 0 for another purpose than `run`. calls: how often the model
-    was asked, of an evaluation how many runs ended; None for runs. input_tokens, output_tokens: of the runs' own answers,
+    was asked; None for runs. input_tokens, output_tokens: of the runs' own answers,
     delegated runs being runs of their own agents, or of the calls. cached_input_tokens: those of the input tokens that the
     cache of the model's server supplied. learning_…: what was learned from the runs afterwards.
     """

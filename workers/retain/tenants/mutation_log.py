@@ -30,7 +30,7 @@ GROUP = 20
 """Tenants whose entries are sealed together, by two calls of D1."""
 GROUP_ROWS = 500
 """Entries of each that are then sealed; a tenant with more is sealed on its own."""
-TENANTS_A_DAY = 600
+TENANTS_PER_CALL = 600
 """Tenants of one call: with two calls for each group of them, they leave the rest of the brief what it needs."""
 _LATE_MS = 30 * DAY_MS
 """How long an entry may wait for its seal, if the daily work does not run."""
@@ -102,6 +102,19 @@ class MutationPage:
     cursor: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """How many entries of all tenants one call sealed and removed. complete: whether no tenant is left for the next."""
+
+    sealed: int
+    removed: int
+    complete: bool = True
+
+    def to_json(self) -> dict[str, int]:
+        """Return the counts by name."""
+        return {"sealed": self.sealed, "removed": self.removed}
+
+
 class MutationLog:
     """Reads, seals, verifies and prunes the entries of every tenant. Nothing here writes one."""
 
@@ -156,11 +169,8 @@ class MutationLog:
                 break
         return sealed
 
-    async def seal_all(self, *, tenants: int = TENANTS_A_DAY) -> dict[str, int]:
-        """Seal the new entries of the tenants that have waited longest; remove what is older than 400 days.
-
-        Return the number of entries sealed and removed; with `more` if there may be more tenants than these.
-        """
+    async def seal_all(self, *, tenants: int = TENANTS_PER_CALL) -> Sealed:
+        """Seal the new entries of the tenants that have waited longest; remove what is older than 400 days."""
         old = self._clock() - KEPT_MS
         due = (await self._sql.run(_DUE, old, tenants)).rows
         unsealed = [row for row in due if row["since"] is not None]
@@ -170,8 +180,7 @@ class MutationLog:
         aged = [row["tenant_id"] for row in due if row["old"]][:GROUP]
         pruned: list[Statement] = [(_PRUNE, (tenant_id, old, SEAL_ROWS)) for tenant_id in aged]
         removed = sum(result.changes for result in await self._sql.batch(pruned)) if pruned else 0
-        done = {"sealed": sealed, "removed": removed}
-        return {**done, "more": 1} if len(due) == tenants else done
+        return Sealed(sealed, removed, complete=len(due) < tenants)
 
     async def _seal_group(self, group: Sequence[Row]) -> int:
         """Seal the first entries of several tenants, each with one seal; one at a time when a chain grows meanwhile."""

@@ -12,7 +12,7 @@ class DayCostJson(TypedDict):
     """What was spent on one model on one day, in UTC, for one purpose: by runs that ended then, or by other calls.
 
     agent_type: empty for what belongs to no agent. runs: 0 for another purpose than `run`. calls: how often the model was
-    asked, of an evaluation how many runs ended; null for runs. input_tokens, output_tokens: of the runs' own answers, or of
+    asked; null for runs. input_tokens, output_tokens: of the runs' own answers, or of
     the calls. cached_input_tokens: those of the input tokens that the cache of the model's server supplied. learning_…: of
     what was learned from the runs. cost: of all these tokens; null for a model without a price.
     """

@@ -280,9 +280,7 @@ class DefinedAgents:
         for _ in range(_TRIES):
             current, versions = await self._current(tenant_id, agent_type)
             if current is not None and current.definition_text == text:
-                if (
-                    based_on is not None and based_on > current.version
-                ):  # a version that is not there: no repeated request
+                if based_on is not None and based_on > current.version:  # no version there was, so no repeated request
                     _check_base(current, based_on)
                 return Defined(current, added=False)
             _check_base(current, based_on)

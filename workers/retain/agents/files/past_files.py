@@ -5,7 +5,7 @@ Pure.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from retain.attachments.attachment import MAX_SENT_BYTES
 from retain.memory.conversations.thread import PastMessage
@@ -16,35 +16,6 @@ Place = tuple[int, str]
 """A file of a message: the message's position, and the file's id."""
 
 
-def sent_again(
-    messages: Sequence[PastMessage],
-    attached: Sequence[Attached],
-    accepts: Collection[FileKind],
-    most: int,
-    room: int,
-    bytes_per_token: float,
-) -> Collection[Place]:
-    """Return the files of earlier messages whose content is sent again: the newest that fit, each once.
-
-    attached: the files of the input, which are sent in any case. accepts: what the agent takes now, which may be less than
-    when the message was sent. most: how many. room: in tokens. bytes_per_token: of text.
-    """
-    known, left = {file.id for file in attached}, MAX_SENT_BYTES - sum(file.bytes for file in attached)
-    chosen: list[Place] = []
-    for position, message in reversed(list(enumerate(messages))):
-        for file in reversed(message.attachments):
-            tokens = file.tokens(bytes_per_token)
-            if len(chosen) == most:
-                return chosen
-            if not file.id or file.id in known or file.kind not in accepts:
-                continue
-            if file.bytes <= left and tokens <= room:
-                chosen.append((position, file.id))
-                known.add(file.id)
-                left, room = left - file.bytes, room - tokens
-    return chosen
-
-
 def past_messages(
     messages: Sequence[PastMessage],
     attached: Sequence[Attached],
@@ -53,11 +24,30 @@ def past_messages(
     room: int,
     bytes_per_token: float,
 ) -> list[ChatMessage]:
-    """Return earlier messages as the model reads them, the newest files with their content. The rest as `sent_again`."""
-    files = sent_again(messages, attached, accepts, most, room, bytes_per_token)
+    """Return earlier messages as the model reads them, the newest files that fit with their content, each once.
+
+    attached: the files of the input, which are sent in any case. accepts: what the agent takes now, which may be less than
+    when the message was sent. most: how many. room: in tokens. bytes_per_token: of text.
+    """
+    known, left = {file.id for file in attached}, MAX_SENT_BYTES - sum(file.bytes for file in attached)
+    files: set[Place] = set()
+    for position, file in _newest_first(messages):
+        if len(files) == most:
+            break
+        tokens = file.tokens(bytes_per_token)
+        if file.id and file.id not in known and file.kind in accepts and file.bytes <= left and tokens <= room:
+            files.add((position, file.id))
+            known.add(file.id)
+            left, room = left - file.bytes, room - tokens
     return [
         _read_again(message, {one for at, one in files if at == position}) for position, message in enumerate(messages)
     ]
+
+
+def _newest_first(messages: Sequence[PastMessage]) -> Iterator[tuple[int, Attached]]:
+    for position, message in reversed(list(enumerate(messages))):
+        for file in reversed(message.attachments):
+            yield position, file
 
 
 def _read_again(message: PastMessage, files: Collection[str]) -> ChatMessage:

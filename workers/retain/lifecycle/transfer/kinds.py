@@ -279,7 +279,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "output_tokens": "whole",
             },
             "t.day * 86400000",
-            values={"purpose": ("ingest", "judge", "answer", "evaluation")},
+            values={"purpose": ("ingest", "judge", "answer")},
         ),
         RowKind(
             "agent",
