@@ -54,7 +54,7 @@ def main() -> None:
         with browsing() as browser:
             browser.do(f"open {server.base_url}/console#/{tenant.tenant_id}")
             tab = browser.tab
-            drive(tab, server.base_url, tenant, rules=True)
+            drive(tab, server.base_url, tenant)
             assert browser.errors == [], browser.errors
             print("| view | ms until its content is shown |\n|---|---:|")
             for view in views(tenant):

@@ -32,13 +32,12 @@ def views(tenant: LargeTenant) -> list[Screen]:
     ]
 
 
-def drive(page: Page, base_url: str, tenant: LargeTenant, *, rules: bool) -> None:
-    """Open every view, at three widths; page through lists, and through the long run. rules: check those of axe too."""
+def drive(page: Page, base_url: str, tenant: LargeTenant) -> None:
+    """Open every view, at three widths and with axe; page through lists, and through the long run."""
     for view in views(tenant):
         opened(page, base_url, tenant.tenant_id, view)
         check_widths(page, view)
-        if rules:
-            assert violations(page) == [], view.name
+        assert violations(page) == [], view.name
     _page_on(page, base_url, tenant)
     _scroll_through(page, base_url, tenant)
 

@@ -22,5 +22,5 @@ def test_a_tenant_with_many_memories_and_runs_is_driven(
     large = large_tenant(api, state, tenant(), records=200, runs=120, events=1_200)
     with browsing() as browser:
         browser.do(f"open {server.base_url}/console#/{large.tenant_id}")
-        drive(browser.tab, server.base_url, large, rules=False)
+        drive(browser.tab, server.base_url, large)
         assert browser.errors == []

@@ -170,6 +170,7 @@ def test_what_is_remembered_is_shown_as_text(page: Page) -> None:
     page.get_by_role("link", name=_HOSTILE).click()
     expect(page.get_by_label("Content")).to_have_value(_HOSTILE)
     assert page.locator("img").count() == 0
+    assert page.title().endswith(" · Retain"), page.title()
     assert "taken" not in page.title()
 
 

@@ -23,10 +23,7 @@ def ledger_rules(runs_kept_ms: int) -> tuple[RetentionRule, ...]:
         RetentionRule(
             "decision_log",
             runs_kept_ms,
-            (
-                f"DELETE FROM decision_memories WHERE decision_id IN ({_OLD_DECISIONS})",
-                f"DELETE FROM decision_log WHERE decision_id IN ({_OLD_DECISIONS}) RETURNING tenant_id",
-            ),
+            (f"DELETE FROM decision_log WHERE decision_id IN ({_OLD_DECISIONS}) RETURNING tenant_id",),
             500,
         ),
     )
