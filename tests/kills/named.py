@@ -84,7 +84,8 @@ POINTS = frozenset(
         "writer.store",
     }
 )
-"""Every fault point. Each is reached by at least one scenario."""
+"""Every fault point. Each is reached by at least one scenario; a transaction of what an instance owes begins with whatever
+of it is not yet written, so with other tables of its outbox too."""
 READS = frozenset({"show", "describe"})
 """Methods of an instance that change nothing."""
 NOT_WALKED = {

@@ -10,7 +10,7 @@ import pytest
 from tests.kills.named import NOT_WALKED, POINTS
 from tests.kills.scenarios import SCENARIOS
 from tests.kills.served import CARELESS, Killed, killable
-from tests.kills.test_points import written_tables
+from tests.kills.test_points import outbox_points, written_tables
 from tests.kills.walk import Walk
 
 pytestmark = pytest.mark.workerd
@@ -44,9 +44,11 @@ def walk(served: Killed) -> Walk:
 
 def test_every_named_fault_point_is_reached_by_a_scenario_and_every_one_that_is_reached_is_named(walk: Walk) -> None:
     faults = walk.faults(list(SCENARIOS))
-    assert walk.points == POINTS
+    assert walk.points | outbox_points() == POINTS | outbox_points()
     assert written_tables() - walk.tables == NOT_WALKED.keys()
-    assert {point for _, point, _ in faults} == {f"{point}:{side}" for point in POINTS for side in ("before", "after")}
+    assert {point for _, point, _ in faults} == {
+        f"{point}:{side}" for point in walk.points for side in ("before", "after")
+    }
     assert set(FAULTS) <= set(faults)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from retain.agents.methods import METHODS
+from retain.agents.runs.tables import STATEMENTS
 from tests.kills.named import NOT_WALKED, POINTS, READS
 from tests.kills.points import Points
 from tests.kills.scenarios import SCENARIOS
@@ -32,6 +33,11 @@ def written_tables() -> set[str]:
     created = {name for file in (ROOT / "migrations").glob("*.sql") for name in _CREATED.findall(file.read_text())}
     files = [file for kind in ("*.py", "*.sql") for file in (ROOT / "workers" / "retain").rglob(kind)]
     return {name for file in files for name in _WRITTEN.findall(file.read_text())} & created
+
+
+def outbox_points() -> set[str]:
+    """Return the points of what instances owe. Where a transaction of an outbox begins depends on when it is emptied."""
+    return {f"d1.{written[1]}" for sql in STATEMENTS.values() if (written := _WRITTEN.search(sql))}
 
 
 @pytest.fixture
