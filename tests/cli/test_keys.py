@@ -122,9 +122,19 @@ def test_each_command_prints_one_object_for_each_key_as_json(deployment: Deploym
     assert (revoked["key_id"], revoked["revoked_at_ms"]) == (made["key_id"], NOW_MS)
 
 
-def test_a_name_cannot_change_the_terminal(run: Run) -> None:
-    run("create", "--name", "a\x1b[2Jb", "--scope", "runs")
+def test_a_name_that_was_given_before_they_were_checked_cannot_change_the_terminal(
+    deployment: Deployment, run: Run
+) -> None:
+    asyncio.run(deployment.keys.create("acme", "a\x1b[2Jb", ["runs"], by="anybody"))
     assert run("list")[1].split()[1] == "a\\x1b[2Jb:"
+
+
+@pytest.mark.parametrize("name", ["a\x1b[2Jb", "two\nlines", " ", "\u202eback"])
+def test_a_name_that_a_list_could_not_show_is_refused(deployment: Deployment, run: Run, name: str) -> None:
+    status, printed, reported = run("create", "--name", name, "--scope", "runs")
+    assert (status, printed) == (1, "")
+    assert reported.rstrip().endswith("(invalid_body)")
+    assert run("list")[1] == ""
 
 
 def test_a_scope_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -31,6 +31,7 @@ def test_an_application_runs_streams_and_recalls(api: httpx.Client, library: Any
         )
         assert spent[0].input_tokens > 0
         assert list(retain.runs.costs(until=date(2026, 1, 1))) == []
+        assert list(retain.runs.costs(purpose="judge")) == []
         with pytest.raises(library.RetainError) as refused:
             retain.memories.get("01M8WX6V000000000000000000")
         assert (refused.value.code, refused.value.status) == ("no_such_memory", 404)

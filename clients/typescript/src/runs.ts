@@ -102,7 +102,7 @@ export class Runs {
     });
   }
 
-  /** Return what the runs that ended on each day spent, by agent and model; the last day first. */
+  /** Return what was spent by day, agent, purpose and model, the last day first. */
   costs(query: Query<"list_costs"> = {}): Pages<Schemas["DayCost"]> {
     return new Pages(async (cursor) => {
       const params = { path: { tenant: this.tenant }, query: { ...query, ...cursor } };

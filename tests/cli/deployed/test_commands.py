@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from retain.cli.deployed import recall, remember, runs, terminal
+from retain.cli.deployed import costs, recall, remember, runs, terminal
 from tests.cli.answering import Answer, Run, Server
 from tools.paths import ROOT
 
@@ -169,3 +169,36 @@ def test_a_reader_that_leaves_early_ends_the_command_without_a_traceback() -> No
         started.stdout.close()
         assert started.stderr.read() == b""
         assert started.wait() == 141
+
+
+SPENT = {
+    "day": "2026-11-23", "agent_type": "sdr", "purpose": "run", "model": "small", "runs": 2, "calls": None,
+    "input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7, "learning_input_tokens": 10,
+    "learning_cached_input_tokens": 0, "learning_output_tokens": 1, "cost": {"value": 0.1, "currency": "USD"},
+}  # fmt: skip
+JUDGED = {**SPENT, "agent_type": "", "purpose": "judge", "runs": 0, "calls": 3, "cost": None}
+
+
+def test_costs_are_lines_with_their_sum_and_what_has_no_price_is_said(server: Server, run: Run) -> None:
+    pages: list[Answer] = [
+        (200, {"costs": [SPENT], "cursor": "next"}),
+        (200, {"costs": [SPENT, JUDGED], "cursor": None}),
+    ]
+    server.answers["/admin/tenants/acme/costs"] = pages
+    status, printed, _ = run(costs.main, "--agent", "sdr", "--purpose", "run", "--since", "2026-11-01")
+    assert (status, printed.splitlines()) == (0, [
+        *["2026-11-23  sdr  run  small  2 runs  110 in (40 cached), 8 out  0.1000 USD"] * 2,
+        "2026-11-23  -  judge  small  3 calls  110 in (40 cached), 8 out  no price",
+        "sum  330 in (120 cached), 24 out  0.2000 USD  1 of 3 without a price",
+    ])  # fmt: skip
+    first, second = (dict(request.url.params) for request in server.asked)
+    assert first == {"limit": "200", "agent_type": "sdr", "purpose": "run", "since": "2026-11-01"}
+    assert second == {**first, "cursor": "next"}
+
+
+def test_costs_in_json_are_the_entries_alone(server: Server, run: Run) -> None:
+    server.answers["/admin/tenants/acme/costs"] = [(200, {"costs": [SPENT, JUDGED], "cursor": None})]
+    _, printed, _ = run(costs.main, "--json")
+    assert [json.loads(line) for line in printed.splitlines()] == [SPENT, JUDGED]
+    server.answers["/admin/tenants/acme/costs"] = [(200, {"costs": [], "cursor": None})]
+    assert run(costs.main) == (0, "", "")

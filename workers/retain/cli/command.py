@@ -32,6 +32,7 @@ SUBCOMMANDS = (
     Subcommand("eval", "retain.cli.evaluate", "evaluate agents on datasets"),
     Subcommand("runs", "retain.cli.deployed.runs", "list, show and cancel the runs of a tenant's agents"),
     Subcommand("tail", "retain.cli.deployed.tail", "follow a run, or all runs, as they happen"),
+    Subcommand("costs", "retain.cli.deployed.costs", "print what a tenant spent"),
     Subcommand("agents", "retain.cli.deployed.agents", "list the agents"),
     Subcommand("recall", "retain.cli.deployed.recall", "recall memories"),
     Subcommand("remember", "retain.cli.deployed.remember", "store one memory"),

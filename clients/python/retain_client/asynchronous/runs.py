@@ -23,6 +23,7 @@ from retain_client.api.models.cancelled_runs import CancelledRuns
 from retain_client.api.models.costs import Costs
 from retain_client.api.models.day_cost import DayCost
 from retain_client.api.models.fork_body import ForkBody
+from retain_client.api.models.list_costs_purpose import ListCostsPurpose
 from retain_client.api.models.listed_run import ListedRun
 from retain_client.api.models.resume_body import ResumeBody
 from retain_client.api.models.run_body import RunBody
@@ -166,11 +167,14 @@ class AsyncRuns:
         self,
         *,
         agent_type: str | None = None,
+        purpose: ListCostsPurpose | None = None,
         since: date | None = None,
         until: date | None = None,
         limit: int | None = None,
     ) -> AsyncPages[DayCost]:
-        """Return what the runs that ended on each day spent, by agent and model; the last day first.
+        """Return what was spent by day, agent, purpose and model, the last day first.
+
+        A run counts on the day on which it ended, another call of a model on that on which it was answered.
 
         since, until: days in UTC; the second is not included. limit: of one page.
         """
@@ -182,6 +186,7 @@ class AsyncRuns:
                 cursor=cursor,
                 limit=or_unset(limit),
                 agent_type=or_unset(agent_type),
+                purpose=or_unset(purpose),
                 since=or_unset(since),
                 until=or_unset(until),
             )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
 
 from retain.admin.answers.tenants import CreatedKeyJson, KeyJson, KeysJson, RotatedKeyJson, TokenJson
 from retain.admin.context import AdminContext
@@ -22,10 +24,20 @@ _DAY_MS = 86_400_000
 _MINUTE_MS = 60_000
 
 
+def _printable(name: str) -> str:
+    """Return the name of a key, which lists and logs show. Raises: ValueError."""
+    if not (name.isprintable() and name.strip()):
+        raise ValueError("must have printable characters only, and not only spaces")
+    return name
+
+
+KeyName = Annotated[str, Field(min_length=1, max_length=100), AfterValidator(_printable)]
+
+
 class KeyBody(BodyModel):
     """A key to create. origins: whose pages may use it. days: after how many it expires, None for never."""
 
-    name: str = Field(min_length=1, max_length=100)
+    name: KeyName
     scopes: list[KeyScope] = Field(min_length=1, max_length=len(KEY_SCOPES))
     origins: list[str] = Field(default_factory=list, max_length=MAX_ORIGINS)
     days: int | None = Field(default=None, ge=1, le=3650)
@@ -34,7 +46,7 @@ class KeyBody(BodyModel):
 class ChangeBody(BodyModel):
     """What of a key to change. What is left out stays."""
 
-    name: str | None = Field(default=None, min_length=1, max_length=100)
+    name: KeyName | None = None
     origins: list[str] | None = Field(default=None, max_length=MAX_ORIGINS)
 
 
