@@ -1,11 +1,12 @@
-"""Measure a run of the same agent: Retain, Cloudflare's Agents SDK in the same workerd, and LangGraph.
+"""Measure a run of the same agent: Retain, Cloudflare's Agents SDK in the same workerd, LangGraph, pydantic-ai with DBOS.
 
     python -m benchmarks.agents [--quick] [--connections 1 8 32] [--rounds 10] [--without-others] [--json FILE] [--plot FILE]
 
 The agent makes three tool steps, keeps two working values, reads its episodes and writes one; its model is scripted and
 answers at once. Each run has an instance of its own. The Agents SDK runs twice: as its users write it, with everything in
 the object, and so that others read what Retain lets them read: runs, events and episodes in D1, working values in KV.
-LangGraph runs in a process of its own without HTTP. Trips to D1 and rows are counted in a second, short pass.
+LangGraph and pydantic-ai run in processes of their own without HTTP, and write to SQLite as they do by default.
+Trips to D1 and rows are counted in a second, short pass.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tools.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "workers"))
 
-from benchmarks.agents.langgraph_contestant import LangGraph, is_installed, langgraph
+from benchmarks.agents.own_process import LANGGRAPH, PYDANTIC_AI, is_installed, own_process
 from benchmarks.agents.sdk import TABLES, sdk_worker
 from benchmarks.harness.contestant import Call, Contestant, HttpContestant
 from benchmarks.harness.figures import Spread, figures_of
@@ -39,7 +40,7 @@ from retain.cli.keys import new_signing_key
 HERE = Path(__file__).parent
 RETAIN, SDK, SHARED = "Retain", "Agents SDK, in the object", "Agents SDK, with D1 and KV"
 ASKED = "Where is A-17?"
-TIMES_SDK, TIMES_LANGGRAPH = 1.5, 1.0
+AIMS = {SDK: 1.5, SHARED: 1.5, LANGGRAPH: 1.0, PYDANTIC_AI: 1.0}
 FULL = Plan(rounds=10, calls=20, warm_up=30)
 QUICK = Plan(rounds=2, calls=10, warm_up=10)
 COUNTED = Plan(rounds=1, calls=20, warm_up=5)
@@ -90,12 +91,12 @@ async def report_of(workerd: Workerd, connections: Sequence[int], plan: Plan, *,
     async with AsyncExitStack() as stack:
         called: list[Contestant] = [*contestants(workerd, others=others)]
         if others:
-            called.append(await stack.enter_async_context(langgraph()))
+            called += [await stack.enter_async_context(own_process(name)) for name in (LANGGRAPH, PYDANTIC_AI)]
         for number in connections:
             series = await measure(called, number, plan)
             report.figures += [figures_of(one) for one in series.values()]
             own = series[RETAIN]
-            for name, aim in ((SDK, TIMES_SDK), (SHARED, TIMES_SDK), (LangGraph.name, TIMES_LANGGRAPH)):
+            for name, aim in AIMS.items():
                 if name in series:
                     times = own.paired(series[name], lambda block: block.each_ms)
                     report.comparisons.append(Comparison(f"a run of Retain, against {name}", number, times, aim=aim))

@@ -1,5 +1,5 @@
 # mypy: ignore-errors
-"""The agent of the benchmark on LangGraph with its SQLite checkpointer and store. `langgraph_contestant` runs it.
+"""The agent of the benchmark on LangGraph with its SQLite checkpointer and store. `own_process` runs it.
 
 Reads a line of JSON for each block, {"connections", "calls"}, and answers one with the milliseconds of each run. Each run
 has a thread of its own, reads the last ten episodes, makes three tool steps, and stores an episode. Checkpoints are written

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.agent import sentence
-from benchmarks.agents.langgraph_contestant import is_installed
+from benchmarks.agents.own_process import is_installed
 from benchmarks.harness.contestant import Contestant
 from benchmarks.harness.figures import Spread, figures_of
 from benchmarks.harness.interleaving import Plan, measure

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.agents.langgraph_contestant import VENV, python
+from benchmarks.agents.own_process import VENV, python
 from retain.json_text import read_own_json
 from tools.paths import ROOT
 

@@ -1,4 +1,4 @@
-"""LangGraph as a contestant: a process of its own, which is asked for blocks of runs over its standard input."""
+"""Contestants in Python: each a process of its own, which is asked for blocks of runs over its standard input."""
 
 from __future__ import annotations
 
@@ -35,12 +35,16 @@ def python() -> Path:
     return VENV / "bin" / "python"
 
 
-class LangGraph:
+LANGGRAPH = "LangGraph, SQLite checkpoints"
+PYDANTIC_AI = "pydantic-ai, DBOS on SQLite"
+SCRIPTS = {LANGGRAPH: "langgraph_clerk.py", PYDANTIC_AI: "pydantic_ai_clerk.py"}
+
+
+class OwnProcess:
     """Implements `Contestant`. Its times are those of calls in its own process: nothing of HTTP is in them."""
 
-    name = "LangGraph, SQLite checkpoints"
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
+    def __init__(self, name: str, process: asyncio.subprocess.Process) -> None:
+        self.name = name
         self._process = process
 
     @property
@@ -65,21 +69,21 @@ class LangGraph:
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:
-            raise SystemExit("the process of LangGraph ended")
+            raise SystemExit(f"the process of {self.name} ended")
         return read_own_json(line.decode())
 
 
 @asynccontextmanager
-async def langgraph() -> AsyncIterator[LangGraph]:
-    """Run the process until the block ends, with an empty store."""
+async def own_process(name: str) -> AsyncIterator[OwnProcess]:
+    """Run the process of a contestant of `SCRIPTS` until the block ends, with an empty store."""
     pipe = asyncio.subprocess.PIPE
     with tempfile.TemporaryDirectory(prefix="retain-bench-") as folder:
-        script = str(HERE / "langgraph_clerk.py")
+        script = str(HERE / SCRIPTS[name])
         process = await asyncio.create_subprocess_exec(
             str(python()), script, folder, stdin=pipe, stdout=pipe, limit=1 << 24
         )
         try:
-            contestant = LangGraph(process)
+            contestant = OwnProcess(name, process)
             await contestant.answer()
             yield contestant
         finally:
