@@ -22,6 +22,7 @@ from tests.e2e.servers import client_of, serving, staged
 from tests.scheduling import ServersTogether
 from tests.support.contract import hold_routers
 from tests.support.machines import SUITE
+from tools.local_config import shards_wanted
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
@@ -44,9 +45,16 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture(scope="session")
 def migrated_state(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
-    """Make fresh states with an empty, migrated database. Migrating takes seconds, copying does not."""
+    """Make fresh states with empty, migrated databases. Migrating takes seconds, copying does not.
+
+    There is one database, or as many as $RETAIN_SHARDS says.
+    """
     template = tmp_path_factory.mktemp("migrated")
-    migrate(template, PRODUCTION_CONFIG)
+    if shards_wanted() == 1:
+        migrate(template, PRODUCTION_CONFIG)
+    else:
+        with staged("migrated") as config:
+            migrate(template, config)
 
     def fresh() -> Path:
         state = tmp_path_factory.mktemp("state")

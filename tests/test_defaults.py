@@ -172,7 +172,7 @@ def test_a_session_has_seen_nothing_of_an_item_that_it_does_not_know() -> None:
 
 
 def test_the_bounds_of_a_daily_brief() -> None:
-    assert (maintenance.WORK_CALLS, maintenance.SETTLING_CALLS, maintenance.JOBS_A_DAY) == (650, 300, 10)
+    assert (maintenance.WORK_CALLS, maintenance.SETTLING_CALLS, maintenance.JOBS_A_TIME) == (650, 300, 10)
     assert (scheduled_steps.CALLS_OF_OTHERS, dict(scheduled_steps.CALLS)) == (
         100,
         {"consolidation": 150, "mutations": 80},

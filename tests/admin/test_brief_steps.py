@@ -44,7 +44,7 @@ class NoEvaluation:
         self._stores = stores
 
     async def open(self, limit: int) -> list[tuple[str, str]]:
-        assert limit == 10
+        assert limit == 11
         await self._stores.sql.run("SELECT 1")
         return []
 
@@ -276,7 +276,7 @@ def open_jobs(monkeypatch: pytest.MonkeyPatch) -> list[SimpleNamespace]:
     jobs: list[SimpleNamespace] = []
 
     async def all_open(_: BackupJobs, limit: int) -> list[SimpleNamespace]:
-        assert limit == 10
+        assert limit == 11
         return jobs
 
     monkeypatch.setattr(BackupJobs, "all_open", all_open)

@@ -13,7 +13,7 @@ from typing import Any, cast
 import pytest
 
 from retain.admin.catching_up import CATCH_UP
-from retain.admin.maintenance import BRIEF, JOBS_A_DAY, PRUNE, brief, evaluations, prune, pruned
+from retain.admin.maintenance import BRIEF, JOBS_A_TIME, PRUNE, brief, evaluations, prune, pruned
 from retain.errors import Unavailable
 from retain.evaluation.runner import Runner
 from retain.host.objects import SqliteObjects
@@ -217,7 +217,7 @@ class Evaluations:
         self.called: list[str] = []
 
     async def open(self, limit: int) -> list[tuple[str, str]]:
-        assert limit == JOBS_A_DAY
+        assert limit == JOBS_A_TIME + 1
         return [("acme", run_id) for run_id in self.waits_ms]
 
     async def advance(self, tenant_id: str, run_id: str) -> SimpleNamespace:

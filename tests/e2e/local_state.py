@@ -7,13 +7,44 @@ while the server runs. Values of KV and R2 are files, which an entry in a databa
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 Rows = list[dict[str, Any]]
+
+
+class Written:
+    """Several databases that are written in one transaction: `main`, and the others that are attached to it."""
+
+    def __init__(self, database: sqlite3.Connection, others: int) -> None:
+        self._database = database
+        self._schemas = ["main", *(f"shard_{number}" for number in range(others))]
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """Execute a statement. An INSERT says which tenant's row it is by one of its values, or in its text."""
+        words = sql.split(None, 3)
+        if words[0] == "INSERT":
+            words[2] = f"{self._home_of([*map(str, values), sql])}.{words[2]}"
+            self._database.execute(" ".join(words), values)
+            return
+        place = 2 if words[0] == "DELETE" else 1
+        for schema in self._schemas:
+            self._database.execute(" ".join([*words[:place], f"{schema}.{words[place]}", *words[place + 1 :]]), values)
+
+    def executemany(self, sql: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Execute a statement for each of several rows."""
+        for row in rows:
+            self.execute(sql, row)
+
+    def _home_of(self, texts: Sequence[str]) -> str:
+        for schema in self._schemas:
+            for (tenant,) in self._database.execute(f"SELECT tenant_id FROM {schema}.tenants").fetchall():
+                if tenant in texts or any(f"'{tenant}'" in text for text in texts):
+                    return schema
+        return "main"
 
 
 @dataclass(frozen=True)
@@ -23,17 +54,24 @@ class LocalState:
     root: Path
 
     def d1(self, sql: str, *values: object) -> Rows:
-        """Return the rows that D1 holds."""
-        return _rows(self._database("d1/miniflare-D1DatabaseObject"), sql, *values)
+        """Return the rows that D1 holds, of all databases as if they were one."""
+        first, *others = self._databases("d1/miniflare-D1DatabaseObject")
+        return _rows(first, sql, *values, also=others)
 
     @contextmanager
-    def d1_transaction(self) -> Iterator[sqlite3.Connection]:
-        """Write to D1 bypassing the server. Until the block ends nobody else can write, not even the server."""
-        path = self._database("d1/miniflare-D1DatabaseObject")
-        with closing(sqlite3.connect(path, timeout=30, isolation_level=None)) as database:
+    def d1_transaction(self) -> Iterator[sqlite3.Connection | Written]:
+        """Write to D1 bypassing the server. Until the block ends nobody else can write, not even the server.
+
+        Where there are several databases, a row is inserted where the tenant that it names lives; other statements are
+        executed on each.
+        """
+        first, *others = self._databases("d1/miniflare-D1DatabaseObject")
+        with closing(sqlite3.connect(first, timeout=30, isolation_level=None)) as database:
+            for number, other in enumerate(others):
+                database.execute(f"ATTACH ? AS shard_{number}", (str(other),))
             database.execute("BEGIN IMMEDIATE")
             try:
-                yield database
+                yield Written(database, len(others)) if others else database
             except BaseException:
                 database.execute("ROLLBACK")
                 raise
@@ -71,7 +109,7 @@ class LocalState:
 
     def d1_tables(self, text: str) -> list[str]:
         """Return the tables of D1 in which a text is stored."""
-        return _holding(self._database("d1/miniflare-D1DatabaseObject"), text)
+        return [table for path in self._databases("d1/miniflare-D1DatabaseObject") for table in _holding(path, text)]
 
     def blobs(self, text: str) -> list[str]:
         """Return the files of KV and R2 in which a text is stored."""
@@ -137,6 +175,17 @@ class LocalState:
         return path.read_bytes()
 
 
+def _unite(database: sqlite3.Connection, schemas: Sequence[str]) -> None:
+    """Let the name of a table stand for its rows in all databases: a temporary view comes before a table."""
+    tables = database.execute(
+        "SELECT name FROM main.sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+        " AND name NOT LIKE 'sqlite_%' AND name NOT LIKE '\\_cf\\_%' ESCAPE '\\'"
+    ).fetchall()
+    for (name,) in tables:
+        rows = " UNION ALL ".join(f'SELECT * FROM {schema}."{name}"' for schema in schemas)
+        database.execute(f'CREATE TEMP VIEW "{name}" AS {rows}')
+
+
 def _holding(path: Path, text: str) -> list[str]:
     tables = _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'memory_text%'")
     return [
@@ -146,7 +195,11 @@ def _holding(path: Path, text: str) -> list[str]:
     ]
 
 
-def _rows(path: Path, sql: str, *values: object) -> Rows:
+def _rows(path: Path, sql: str, *values: object, also: Sequence[Path] = ()) -> Rows:
     with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as database:
         database.row_factory = sqlite3.Row
+        for number, other in enumerate(also):
+            database.execute(f"ATTACH ? AS shard_{number}", (f"file:{other}?mode=ro",))
+        if also:
+            _unite(database, ["main", *(f"shard_{number}" for number in range(len(also)))])
         return [dict(row) for row in database.execute(sql, values)]

@@ -12,24 +12,29 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
+import pytest
 
 from tests.docs.markdown import page
 from tests.support.contract import check_exchange
-from tools.local_config import write_local_config
+from tools.local_config import shards_wanted, write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
 from tools.public_files import folder_of, public_files
 from tools.stage import mirror, read_config, wanted_files
 
+one_database = pytest.mark.skipif(shards_wanted() > 1, reason="it looks into the only database")
+"""Marks a test that is about one database, where $RETAIN_SHARDS says that there are several."""
+
 
 @contextmanager
 def staged(
-    name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = (), shards: int = 1
+    name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = (), shards: int | None = None
 ) -> Iterator[Path]:
     """Stage the Worker with these variables and yield the configuration that serves it; remove both at the end.
 
     name: part of the files' names, with the process's number, so that two test sessions do not share them. packages: of
-    this environment, which function tools of the tests import. shards: how many databases it has.
+    this environment, which function tools of the tests import. shards: how many databases it has; None for as many as
+    $RETAIN_SHARDS says, or one.
     """
     config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
     target = ROOT / f".build-{name}-{os.getpid()}"

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.e2e.local_state import LocalState
-from tests.e2e.servers import client_of, serving, staged
+from tests.e2e.servers import client_of, one_database, serving, staged
 
 pytestmark = pytest.mark.workerd
 
@@ -110,6 +110,7 @@ def test_invariant_2_production_lets_nobody_in_without_a_valid_access_token(
     assert "garbage" not in response.text
 
 
+@one_database
 def test_a_refused_request_has_done_nothing(production: httpx.Client, production_state: LocalState) -> None:
     for method, path, body in GUARDED.values():
         assert production.request(method, path, json=body).status_code == 401

@@ -135,7 +135,8 @@ def _rows(root: Path) -> Rows:
         place = path.relative_to(root / "v3").parts[0]
         if path.suffix == ".sqlite" and path.stem != "metadata":
             with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=30)) as database:
-                found |= rows_of(f"do:{path.stem}" if place == "do" else place, database)
+                for name, rows in rows_of(f"do:{path.stem}" if place == "do" else place, database).items():
+                    found[name] = found.get(name, Counter()) + rows
         elif "blobs" in path.parts and path.is_file():
             found["blobs/files"][(path.name, path.read_bytes())] += 1
     return {table: rows for table, rows in found.items() if not table.endswith(_OF_THE_INDEX)}

@@ -80,7 +80,7 @@ def gated(gate: Gate, state: LocalState, tmp_path_factory: pytest.TempPathFactor
     config["vars"]["GATE"] = gate.address
     stand_in = tmp_path_factory.mktemp("gated") / "wrangler.json"
     stand_in.write_text(json.dumps(config))
-    with staged("gated") as staged_config, pytest.MonkeyPatch.context() as patch:
+    with staged("gated", shards=1) as staged_config, pytest.MonkeyPatch.context() as patch:
         patch.setattr("tools.local_server.STAND_IN_CONFIG", stand_in)
         server = start(state.root, config=staged_config)
         client = client_of(server)

@@ -8,10 +8,12 @@ import httpx
 import pytest
 
 from tests.e2e.local_state import LocalState
+from tests.e2e.servers import one_database
 
 pytestmark = pytest.mark.workerd
 
 
+@one_database
 def test_an_erasure_leaves_no_word_in_the_blocks_of_the_full_text_index(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.calls import recorded_run, run
 from tests.e2e.local_state import LocalState
+from tests.e2e.servers import one_database
 from tools.paths import PRODUCTION_CONFIG
 
 pytestmark = pytest.mark.workerd
@@ -81,6 +82,7 @@ def test_the_pruning_cron_removes_rows_older_than_90_days_per_tenant(
     assert {row["tenant_id"]: row["episodes"] for row in counted} == {first: 4, second: 1, untouched: 2}
 
 
+@one_database
 def test_the_daily_brief_writes_its_report(api: httpx.Client, tenant: Callable[[], str], state: LocalState) -> None:
     full, below = tenant(), tenant()
     with state.d1_transaction() as database:

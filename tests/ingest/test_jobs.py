@@ -198,12 +198,29 @@ async def test_the_cron_resumes_an_interrupted_job_when_its_lease_has_expired(su
     receipt = await substrate.ingestion().receive("chat", turns(*LINES))
     assert await Jobs(substrate.d1, substrate.clock).lease(receipt.job)
     nothing = {"completed": 0, "running": 0, "failed": 0}
-    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == nothing
+    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == (nothing, False)
     substrate.clock.advance(LEASE_MS)
     done = await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion)
-    assert done == {"completed": 1, "running": 0, "failed": 0}
+    assert done == ({"completed": 1, "running": 0, "failed": 0}, False)
     assert (await job_of(substrate, receipt.job)).stored == 31
-    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == nothing
+    assert await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion) == (nothing, False)
+
+
+@pytest.mark.parametrize("away", [False, True])
+async def test_the_cron_says_that_jobs_are_left_unless_all_that_it_took_failed(
+    substrate: IngestSubstrate, away: bool
+) -> None:
+    for chat in ("first", "second", "third"):
+        await substrate.ingestion().receive(chat, turns("Bea: One."))
+    if away:
+        broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+        substrate.extractor = lambda: broken
+    passes = [
+        await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion, limit=2)
+        for _ in range(1 if away else 2)
+    ]
+    assert [more for _, more in passes] == ([False] if away else [True, False])
+    assert passes[0][0] == {"completed": 0 if away else 2, "running": 0, "failed": 2 if away else 0}
 
 
 async def test_the_cron_gives_up_a_hopeless_job_and_reports_it(substrate: IngestSubstrate) -> None:

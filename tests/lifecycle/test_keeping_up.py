@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from retain.admin.maintenance import brief, keep_up
+from retain.admin.maintenance import brief, keep_up, keep_up_step
 from retain.errors import Unavailable
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
@@ -64,3 +64,50 @@ async def test_a_store_that_is_down_is_named_and_does_not_stop_the_rest(world: W
     assert done["histories_that_lost_their_head"] == {"error": "objects_unavailable"}
     assert isinstance(done["consolidation"], dict)
     assert done["consolidation"]["compared"] == 1
+
+
+def left(world: World) -> list[str]:
+    return [row["step"] for row in world.sql_now("SELECT step FROM steps_left")]
+
+
+async def test_a_day_with_many_open_erasures_goes_on_within_minutes_until_none_is_left(world: World) -> None:
+    stores = world.stores()
+    for number in range(25):
+        await world.store(f"Lamp {number} is lit.", subject=f"lamp {number}")
+    await world.rest()
+    for number in range(25):
+        await Erasure(stores, slices=1).erase_subject("acme", f"lamp {number}", "subject")
+    world.clock.advance(2 * MINUTE_MS)
+    for completed, more in ((10, ["erasures"]), (10, ["erasures"]), (5, []), (0, [])):
+        states = await keep_up_step("erasures", stores)
+        assert states == ({"completed": completed} if completed else {})
+        assert left(world) == more
+    assert world.sql_now("SELECT * FROM memory_records") == []
+
+
+async def test_erasures_that_all_fail_wait_for_the_next_day_except_those_that_were_not_tried(world: World) -> None:
+    stores = world.stores()
+    for number in range(12):
+        await Erasure(stores, slices=1).erase_subject("acme", f"lamp {number}", "mention")
+    world.faults.down = {"kv"}
+    world.clock.advance(MINUTE_MS)
+    for stopped, more in ((10, ["erasures"]), (10, [])):
+        assert await keep_up_step("erasures", stores) == {"stopped": stopped}
+        assert left(world) == more
+        world.clock.advance(MINUTE_MS)
+
+
+async def test_a_reindexing_that_five_calls_do_not_complete_goes_on_within_minutes(world: World) -> None:
+    await world.store_all([NewRecord(f"Lamp {number} is lit.") for number in range(12)])
+    await world.rest()
+    world.embedder = OtherModel()
+    stores = world.stores()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retain.lifecycle.reindexing.SLICE_RECORDS", 1)
+        patch.setattr("retain.lifecycle.reindexing.SLICES_PER_CALL", 1)
+        await Reindexing(stores).advance("acme")
+        assert await keep_up_step("reindexings", stores) == {"running": 1}
+        assert left(world) == ["reindexings"]
+        while "reindexings" in left(world):
+            states = await keep_up_step("reindexings", stores)
+    assert states == {"completed": 1}

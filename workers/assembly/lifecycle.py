@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import bindings
 from retain.items.rekeying.flags import namespacing
 from retain.lifecycle.backups.backing_up import Backups
-from retain.lifecycle.stores import Stores
+from retain.lifecycle.stores import OneDatabase, Stores
 from retain.sealing.pii import Sealer, read_fields
 from retain.tenant_tables import TENANT_TABLES
 
@@ -36,7 +36,7 @@ class LifecycleParts:
             tables=TENANT_TABLES,
             sealer=self.sealer,
             namespacing=lambda: namespacing(settings.namespaces),
-            **({} if platform.shards is None else {"place_with": platform.shards.placement.place_with}),
+            places=OneDatabase() if platform.shards is None else platform.shards.placement,
         )
         self.backups = Backups(self.stores, settings.backups_kept_days)
 

@@ -72,8 +72,8 @@ WRITES_PER_CALL = 200
 """Writes of instances that one brief parks in the error ledger, where they are missing."""
 OBJECTS_AT_ONCE = 300
 """Most objects of attachments that one call removes: each is a call of R2."""
-JOBS_A_DAY = 10
-"""Open jobs of each kind that one brief continues."""
+JOBS_A_TIME = 10
+"""Open jobs of each kind that one call continues. While more are left, the step is continued within minutes."""
 
 _COUNTED = (
     "tenants",
@@ -145,7 +145,12 @@ async def abandoned_uploads(stores: Stores) -> object:
 async def ingests(stores: Stores, ingestion: Callable[[Scope], Ingestion]) -> object:
     """Continue ingests that were interrupted or failed; return the number per state."""
     sql, clock = stores.sql, stores.clock
-    return await done("ingests", continue_interrupted(sql, clock, ingestion, limit=JOBS_A_DAY), sql, clock)
+
+    async def run() -> object:
+        states, more = await continue_interrupted(sql, clock, ingestion, limit=JOBS_A_TIME)
+        return Partly(states) if more else states
+
+    return await done("ingests", run(), sql, clock)
 
 
 async def evaluations(stores: Stores, runner: Runner) -> object:
@@ -160,7 +165,8 @@ async def evaluations(stores: Stores, runner: Runner) -> object:
         return Continued(progress.run.state, more=progress.retry_after_ms == 0)
 
     async def run() -> object:
-        return await continue_open(await runner.open(JOBS_A_DAY), call)
+        runs = await runner.open(JOBS_A_TIME + 1)
+        return _continued(len(runs), await continue_open(runs[:JOBS_A_TIME], call))
 
     return await done("evaluations", run(), stores.sql, stores.clock)
 
@@ -189,8 +195,9 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
         return Continued(job.state, more=job.state == "running")
 
     async def run() -> object:
-        pruned = await backups.prune(JOBS_A_DAY)
-        open_jobs = await continue_open(await BackupJobs(stores).all_open(JOBS_A_DAY), call)
+        pruned = await backups.prune(JOBS_A_TIME)
+        jobs = await BackupJobs(stores).all_open(JOBS_A_TIME + 1)
+        open_jobs = await continue_open(jobs[:JOBS_A_TIME], call)
         started: dict[str, int] = {}
         due = await backups.due(TENANTS_PER_CALL) if daily else ()
         for tenant_id in due:
@@ -199,7 +206,8 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
             for state, count in (await continue_open([tenant_id], start)).items():
                 started[state] = started.get(state, 0) + count
         report = {"pruned": pruned, "continued": open_jobs, "daily": started}
-        return Partly(report) if len(due) == TENANTS_PER_CALL else report
+        more = pruned == JOBS_A_TIME or len(due) == TENANTS_PER_CALL or "running" in started
+        return Partly(report) if more or _are_left(len(jobs), open_jobs) else report
 
     return await done("backups", run(), stores.sql, stores.clock)
 
@@ -214,7 +222,7 @@ async def _documents(stores: Stores) -> dict[str, int]:
     return {"tenants_failed": await DocumentIndex(stores.sql, stores.index, stores.clock).reconcile()}
 
 
-async def _erasures(stores: Stores) -> dict[str, int]:
+async def _erasures(stores: Stores) -> object:
     """Continue open erasures; return the number per state."""
     erasure = Erasure(stores)
 
@@ -222,10 +230,13 @@ async def _erasures(stores: Stores) -> dict[str, int]:
         outcome = await erasure.resume(receipt)
         return Continued(outcome.receipt.state, more=outcome.retry_after_ms == 0)
 
-    return await continue_open((await erasure.open())[:JOBS_A_DAY], call)
+    receipts = await erasure.open()
+    states = await continue_open(receipts[:JOBS_A_TIME], call)
+    untried = any(receipt.error is None for receipt in receipts[JOBS_A_TIME:])
+    return Partly(states) if untried else _continued(len(receipts), states)
 
 
-async def _reindexings(stores: Stores) -> dict[str, int]:
+async def _reindexings(stores: Stores) -> object:
     """Continue open reindexings; return the number per state."""
     reindexing = Reindexing(stores)
 
@@ -233,8 +244,24 @@ async def _reindexings(stores: Stores) -> dict[str, int]:
         job = await reindexing.advance(tenant_id)
         return Continued(job.state, more=job.state == "running")
 
-    tenants = (await reindexing.open_tenants())[:JOBS_A_DAY]
-    return await continue_open(tenants, call, stopped="failed")
+    tenants = await reindexing.open_tenants()
+    return _continued(len(tenants), await continue_open(tenants[:JOBS_A_TIME], call, stopped="failed"))
+
+
+def _continued(found: int, states: Mapping[str, int]) -> object:
+    """Return what was done to open jobs, of which more may be left. found: how many there were."""
+    return Partly(dict(states)) if _are_left(found, states) else dict(states)
+
+
+def _are_left(found: int, states: Mapping[str, int]) -> bool:
+    """Return whether jobs are left that another call may bring further, within minutes.
+
+    One that failed is not among them, so that it is not repeated all day. If all that were taken failed, the others wait for
+    the next day, when they come first.
+    """
+    failed = states.get("stopped", 0) + states.get("failed", 0)
+    taken = sum(states.values())
+    return taken > failed + states.get("completed", 0) or found > taken > failed
 
 
 async def _mutations(stores: Stores) -> object:

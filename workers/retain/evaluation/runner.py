@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
-from retain.errors import RetainError, Unavailable
+from retain.errors import RetainError, TenantMoving, Unavailable
 from retain.errors.codes import Code, ForeignCode
 from retain.evaluation.case_run import CasePorts, CaseRun
 from retain.evaluation.dataset import Case
@@ -44,6 +44,8 @@ CASE_MS = 15 * 60_000
 """How long a case may take."""
 RENEW_MS = 10_000
 """How often a worker renews its lease while a case is under way."""
+MOVING_S = 60
+"""When to call again while the tenant moves to another database."""
 RETRY_MS = 1_000
 """When to call again if a case is under way, or another call works on the run."""
 
@@ -87,11 +89,16 @@ class Runner:
     async def advance(self, tenant_id: str, run_id: str) -> Progress:
         """Continue a run; return its progress. Does nothing while another call works on it.
 
-        Raises: InvalidInput; NotFound (code `no_such_evaluation`); Unavailable; then the run can be continued again.
+        Raises: InvalidInput; NotFound (code `no_such_evaluation`); TenantMoving, while the tenant moves, because its scratch
+        tenants would stay where it was; Unavailable; then the run can be continued again.
         """
         run = await self._runs.get(tenant_id, run_id)
         if run.state == "completed":
             return Progress(run, None)
+        if run.state == "running" and await self._ports.stores.places.moving(tenant_id):
+            raise TenantMoving(
+                "the tenant moves to another database; its evaluations continue there", retry_after_s=MOVING_S
+            )
         if not await self._runs.lease(tenant_id, run_id):
             return Progress(run, RETRY_MS)
         sql = self._ports.stores.sql

@@ -73,7 +73,7 @@ class Scratches:
         known = await self._known(tenant_id, name)
         if known is not None:
             return known
-        await self._stores.place_with(name, tenant_id)
+        await self._stores.places.place_with(name, tenant_id)
         stubs = json.dumps({tool: read_own_json(stored(stub)) for tool, stub in case.tools.items()})
         now = self._stores.clock()
         try:

@@ -331,8 +331,12 @@ class _Progress:
 
 async def continue_interrupted(
     sql: Sql, clock: Clock, ingestion: Callable[[Scope], Ingestion], *, limit: int = 10
-) -> dict[str, int]:
-    """Continue up to `limit` interrupted or failed jobs; return how many are in each state now. For the cron."""
+) -> tuple[dict[str, int], bool]:
+    """Continue up to `limit` interrupted or failed jobs, for the cron.
+
+    Returns how many are in each state now, and whether another call would continue more: not if all failed, because a job is
+    tried a few times alone, and what made them fail may last.
+    """
 
     async def call(job: IngestJob) -> Continued:
         return Continued((await ingestion(job.scope).work(job.job_id)).state, more=False)
@@ -341,11 +345,12 @@ async def continue_interrupted(
     given_up = await jobs.give_up()
     if given_up:
         await park(sql, *(_trouble(job, "interrupted", clock()) for job in given_up))
-    done = await continue_open(await jobs.interrupted(limit), call)
+    found = await jobs.interrupted(limit + 1)
+    done = await continue_open(found[:limit], call)
     states: dict[str, int] = {"completed": 0, "running": 0, "failed": 0, **done}
     if any(states.values()):
         _log.info("interrupted ingests continued", extra=states)
-    return states
+    return states, len(found) > limit and done.get("failed", 0) + done.get("stopped", 0) < limit
 
 
 async def _patiently(step: Callable[[_Progress], Awaitable[bool]], progress: _Progress) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from retain.items.rekeying.flags import Namespacing
 from retain.memory.indexer import Indexer
@@ -14,8 +15,25 @@ from retain.tenants.history import WorldHistory
 from retain.tenants.tables import TenantTable
 
 
-async def _on_one_database(tenant_id: str, other_id: str) -> None:
-    """Do nothing: all tenants are on one database."""
+class Places(Protocol):
+    """The databases that tenants live on."""
+
+    async def place_with(self, tenant_id: str, other_id: str) -> None:
+        """Let a tenant that is about to be registered live where another one lives. Idempotent."""
+
+    async def moving(self, tenant_id: str) -> bool:
+        """Return whether a move of the tenant is open: another database than its own may have rows and vectors of it."""
+
+
+class OneDatabase:
+    """Implements `Places` where there is one."""
+
+    async def place_with(self, tenant_id: str, other_id: str) -> None:
+        """Do nothing."""
+
+    async def moving(self, _: str) -> bool:
+        """Return False."""
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +42,6 @@ class Stores:
 
     tables: every table with rows of tenants (`retain.tenant_tables`). sealer: opens items that contain PII, to find what
     they mention; None if there are none. namespacing: returns the legacy keys that items may have; may raise Misconfigured.
-    place_with: lets a tenant that is about to be registered live where another one lives.
     """
 
     sql: Sql
@@ -37,7 +54,7 @@ class Stores:
     tables: Sequence[TenantTable]
     sealer: Sealer | None = None
     namespacing: Callable[[], Namespacing] = Namespacing
-    place_with: Callable[[str, str], Awaitable[None]] = _on_one_database
+    places: Places = field(default_factory=OneDatabase)
 
     def history(self) -> WorldHistory:
         """Return the world history, through which a tenant's memory is changed."""

@@ -32,6 +32,7 @@ ON CONFLICT DO NOTHING RETURNING 1
 """
 _KEEP_OLD_WORKERS_OUT = "UPDATE schema_versions SET usable_from = 53 WHERE version = 53 AND usable_from < 53"
 _QUOTAS = "SELECT memories, runs_a_day, tokens_a_day FROM quotas WHERE tenant_id = '*'"
+_MOVING = "SELECT 1 FROM tenant_moves WHERE tenant_id = ? AND state = 'running'"
 _SET_QUOTAS = """
 INSERT INTO quotas (tenant_id, memories, runs_a_day, tokens_a_day) VALUES ('*', ?, ?, ?)
 ON CONFLICT (tenant_id) DO UPDATE SET memories = excluded.memories, runs_a_day = excluded.runs_a_day,
@@ -92,6 +93,10 @@ class Placement:
     async def place_with(self, tenant_id: str, other_id: str) -> None:
         """Place a tenant that is to be registered where another one lives. Idempotent. Raises: as `place`."""
         await self.place(tenant_id, await self._directory.surely_shard_of(other_id))
+
+    async def moving(self, tenant_id: str) -> bool:
+        """Return whether a move of the tenant is open: until it ends, the other database has something of the tenant."""
+        return bool((await self._shards[HOME].run(_MOVING, tenant_id)).rows)
 
     async def admit_to(self, shard: str) -> None:
         """Prepare a database for its first tenants: numbers of its own, and what all databases have to know. Idempotent."""

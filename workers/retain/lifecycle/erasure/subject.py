@@ -80,6 +80,9 @@ async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def _finish(stores: Stores, job: ErasureJob, read_to: int) -> Slice:
+    if await stores.places.moving(job.tenant_id):
+        return Slice.WAIT
+
     async def decide() -> Change | None:
         head = int((await stores.sql.run(_HEAD, job.tenant_id)).rows[0]["seq"])
         if head != read_to:

@@ -151,7 +151,12 @@ async def erase_rows(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def finish(stores: Stores, job: ErasureJob) -> Slice:
-    """Complete the erasure in a mutation of the tenant that finds none of its rows in D1; else start again."""
+    """Complete the erasure in a mutation of the tenant that finds none of its rows in D1; else start again.
+
+    It waits while the tenant moves: the other database has rows of it until then.
+    """
+    if await stores.places.moving(job.tenant_id):
+        return Slice.WAIT
 
     async def decide() -> Change | None:
         if await _left(stores, job.tenant_id, [table for table in stores.tables if table.erased != "never"]):

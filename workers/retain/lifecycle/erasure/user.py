@@ -108,7 +108,12 @@ async def erase_scopes_of_user(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def finish(stores: Stores, job: ErasureJob) -> Slice:
-    """Complete the erasure in a mutation of the tenant that finds nothing of the user in D1; else start again."""
+    """Complete the erasure in a mutation of the tenant that finds nothing of the user in D1; else start again.
+
+    It waits while the tenant moves: the other database has rows of it until then.
+    """
+    if await stores.places.moving(job.tenant_id):
+        return Slice.WAIT
     user_id = job.request["user"]
 
     async def decide() -> Change | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from retain.json_text import Json
 from retain.lifecycle.moving.relations import TEXTS, Relation
+from retain.lifecycle.moving.vectors import DELETED, stale_vectors, vectors_of
 from retain.limits.vectorize import MAX_GET_IDS
 from retain.memory.records.vector_names import vector_id
 from retain.ports import Row, Sql, Statement, VectorIndex
@@ -83,8 +84,7 @@ class TenantCopy:
         rows = (await self._source.sql.run(text, *values)).rows
         there = {json.dumps(relation.key(row)) for row in rows}
         gone = [key for key in keys if json.dumps(list(key)) not in there]
-        if gone:
-            await self._target.sql.batch(self._deleting(relation, gone))
+        await self._delete(relation, gone)
         await self._write(relation, rows, fresh=fresh)
 
     async def equalise(self, relation: Relation) -> None:
@@ -93,7 +93,7 @@ class TenantCopy:
         theirs = await self._all(self._target, relation)
         extra = [list(relation.key(row)) for key, row in theirs.items() if key not in mine]
         for start in range(0, len(extra), 200):
-            await self._target.sql.batch(self._deleting(relation, extra[start : start + 200]))
+            await self._delete(relation, extra[start : start + 200])
         changed = [row for key, row in mine.items() if theirs.get(key) != row]
         for start in range(0, len(changed), 200):
             await self._write(relation, changed[start : start + 200], fresh=True)
@@ -122,6 +122,7 @@ class TenantCopy:
     async def _write(self, relation: Relation, rows: Sequence[Row], *, fresh: bool = False) -> None:
         if relation.name in NUMBERED:
             await self._numbering.admit(rows)
+        await self._delete_vectors(await stale_vectors(self._target.sql, relation, rows))
         for some in _pieces(rows):
             statements: list[Statement] = [relation.writing(some)]
             if relation.name in TEXTS:
@@ -143,13 +144,21 @@ class TenantCopy:
             (f"INSERT INTO {table} (rowid, content) SELECT value ->> 0, value ->> 1 FROM json_each(?)", (texts,)),
         ]
 
-    def _deleting(self, relation: Relation, keys: Sequence[Sequence[Json]]) -> list[Statement]:
+    async def _delete(self, relation: Relation, keys: Sequence[Sequence[Json]]) -> None:
+        """Delete rows of the target with these keys. The vectors come first: what is left of the rows names them."""
+        if not keys:
+            return
+        await self._delete_vectors(await vectors_of(self._target.sql, relation, keys))
         statements = [relation.deleting(self._tenant_id, keys)]
         if relation.name in TEXTS:
             numbers = json.dumps([key[0] for key in keys])
             table = TEXTS[relation.name]
             statements.append((f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,)))
-        return statements
+        await self._target.sql.batch(statements)
+
+    async def _delete_vectors(self, ids: Sequence[str]) -> None:
+        for start in range(0, len(ids), DELETED):
+            await self._target.index.delete_by_ids(ids[start : start + DELETED])
 
     async def _vectors(self, relation: Relation, rows: Sequence[Row], *, fresh: bool) -> None:
         """Copy the vectors that belong to rows. What the source's index does not show is owed at the target."""
@@ -164,7 +173,8 @@ class TenantCopy:
         by_number = relation.name == "memory_search"
         meet = "r.number = one.value" if by_number else "r.id = one.value"
         names = [row["number"] if by_number else row["record_id"] for row in rows]
-        found = (await self._source.sql.run(_PARTS.format(meet=meet), json.dumps(names), self._tenant_id)).rows
+        # Of the records that the target has, so that it knows whose vectors it got if they are deleted meanwhile.
+        found = (await self._target.sql.run(_PARTS.format(meet=meet), json.dumps(names), self._tenant_id)).rows
         missing = await self._copy_vectors(
             [vector_id(row["id"], part) for row in found for part in range(row["parts"])]
         )

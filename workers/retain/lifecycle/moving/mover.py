@@ -22,8 +22,9 @@ from retain.json_text import read_own_json
 from retain.lifecycle.moving.copying import Side, TenantCopy
 from retain.lifecycle.moving.moves import LEASES, Move, Moves
 from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, TEXTS, Relation, relations_of
-from retain.memory.records.vector_names import vector_id
-from retain.ports import Clock, Row, Sql, SqlValue
+from retain.lifecycle.moving.vectors import DELETED, vectors_of
+from retain.lifecycle.surplus import purge_words
+from retain.ports import Clock, Sql
 from retain.shards.place import HOME
 from retain.shards.ranges import Numbering, keep_numbers
 from retain.shards.shards import Shards
@@ -40,6 +41,12 @@ FREEZE_MS = 10_000
 KEPT_MS = 60_000
 """How long the rows and vectors stay where they were after the switch: longer than an isolate asks an index without having
 asked the database (`retain.shards.directory.SURE_MS`)."""
+
+FAILURES = "failures"
+"""The count of a move's calls that failed since the last that did not."""
+GIVEN_UP = 288
+"""Failures after which the scheduled work undoes a move: those of a day, with one call every five minutes."""
+_BEFORE_SWITCH = ("prepare", "copy", "catch_up", "switch")
 
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _ARRIVING = """
@@ -71,7 +78,9 @@ SELECT (SELECT COUNT(*) FROM eval_scratches WHERE tenant_id = ?1 OR scratch_id =
   + (SELECT COUNT(*) FROM erasure_receipts WHERE tenant_id = ?1 AND state = 'running') AS n,
   (SELECT COUNT(*) FROM tenants WHERE tenant_id = ?1) AS known
 """
+_EVALUATES = "SELECT 1 FROM eval_scratches WHERE tenant_id = ?1 OR scratch_id = ?1 LIMIT 1"
 _NO_QUOTA = "INSERT INTO quotas (tenant_id, memories) VALUES (?, 9007199254740991) ON CONFLICT DO NOTHING"
+_SOME_GO = "SELECT 1 FROM tenant_places WHERE state IN ('leaving', 'frozen', 'removing') LIMIT 1"
 _SOME_LEAVE = "SELECT 1 FROM tenant_places WHERE state IN ('leaving', 'frozen') LIMIT 1"
 
 _log = logging.getLogger(__name__)
@@ -134,18 +143,27 @@ class Mover:
             move = replace(await getattr(self, f"_{move.step}")(move), error=None)
         except RetainError as error:
             _log.error("a move stopped", extra={"tenant_id": move.tenant_id, "code": error.code})
-            move = replace(await self.moves.get(move.tenant_id, move.move_id), error=str(error.code))
-            await self.moves.save(replace(move, lease_until_ms=0), self._clock())
+            move = await self.moves.get(move.tenant_id, move.move_id)
+            counts = {**move.counts, FAILURES: move.counts.get(FAILURES, 0) + 1}
+            await self.moves.save(replace(move, error=str(error.code), counts=counts, lease_until_ms=0), self._clock())
             raise
-        move = replace(move, lease_until_ms=0)
+        counts = {name: count for name, count in move.counts.items() if name != FAILURES}
+        move = replace(move, counts=counts, lease_until_ms=0)
         await self.moves.save(move, self._clock())
         return move
 
     async def continue_open(self, limit: int) -> None:
-        """Continue open moves, each by one call. What stops one is noted in it."""
+        """Continue open moves, each by one call. What stops one is noted in it.
+
+        One that has failed for about a day, and could not switch, is undone: scheduled work of both databases waits for it.
+        """
         for move in await self.moves.all_open(limit):
             try:
-                await self.advance(move)
+                if move.counts.get(FAILURES, 0) >= GIVEN_UP and move.step in _BEFORE_SWITCH:
+                    _log.error("a move is undone, because it fails", extra={"tenant_id": move.tenant_id})
+                    await self.cancel(move)
+                else:
+                    await self.advance(move)
             except RetainError as error:
                 _log.warning("a move waits", extra={"tenant_id": move.tenant_id, "code": error.code})
 
@@ -203,6 +221,8 @@ class Mover:
             await source.run(_FREEZE, FREEZE_MS, move.tenant_id, move.move_id)
             try:
                 number = await self._caught_up(move, copy)
+                if (await source.run(_EVALUATES, move.tenant_id)).rows:
+                    raise Conflict("an evaluation of the tenant is open: let it end first", code="tenant_busy")
                 for name in (*COUNTED, *LAST):
                     await copy.equalise(self._named[name])
                 compared = [one for one in self.relations if one.name not in ("memory_outbox", "vector_removals")]
@@ -260,6 +280,8 @@ class Mover:
                     place = left[0]
                     continue
                 await sql.run(_EMPTIED, stays, move.tenant_id, move.move_id)
+                if not (await sql.run(_SOME_GO)).rows:
+                    await purge_words(sql)  # those of erased texts as well, which an erasure does not reach here
                 await self._stop_recording(move.source, move.tenant_id)
                 return replace(move, state="completed" if state == "completed" else "cancelled")
             if await self._removed(shard, order[place], move.tenant_id) < PAGE:
@@ -273,10 +295,11 @@ class Mover:
         rows = (await side.sql.run(text, *values)).rows
         if not rows:
             return 0
-        ids = await _vectors_of(side.sql, relation, rows)
-        for start in range(0, len(ids), 500):
-            await side.index.delete_by_ids(ids[start : start + 500])
-        statements = [relation.deleting(tenant_id, [relation.key(row) for row in rows])]
+        keys = [relation.key(row) for row in rows]
+        ids = await vectors_of(side.sql, relation, keys)
+        for start in range(0, len(ids), DELETED):
+            await side.index.delete_by_ids(ids[start : start + DELETED])
+        statements = [relation.deleting(tenant_id, keys)]
         if relation.name in TEXTS:
             numbers = json.dumps([row["number"] for row in rows])
             table = TEXTS[relation.name]
@@ -340,17 +363,3 @@ class Mover:
 
     def _side(self, shard: str) -> Side:
         return Side(self._shards.databases[shard], self._shards.indexes[shard])
-
-
-async def _vectors_of(sql: Sql, relation: Relation, rows: Sequence[Row]) -> list[str]:
-    """Return the ids of the vectors that belong to rows."""
-    if relation.name == "vector_documents":
-        return [f"document.{row['number']}.{row['version']}" for row in rows if row["indexed"] == 1]
-    if relation.name != "memory_search":
-        return []
-    numbers: SqlValue = json.dumps([row["number"] for row in rows])
-    found = await sql.run(
-        "SELECT number, id FROM memory_records WHERE number IN (SELECT value FROM json_each(?))", numbers
-    )
-    ids = {row["number"]: row["id"] for row in found.rows}
-    return [vector_id(ids[row["number"]], part) for row in rows for part in range(row["parts"])]

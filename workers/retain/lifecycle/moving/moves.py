@@ -25,7 +25,7 @@ VALUES (?, ?, ?, ?, 'running', 'prepare', ?, ?, ?) ON CONFLICT DO NOTHING
 _OPEN = "SELECT * FROM tenant_moves WHERE tenant_id = ? AND state = 'running'"
 _ONE = "SELECT * FROM tenant_moves WHERE tenant_id = ? AND move_id = ?"
 _PAGE = "SELECT * FROM tenant_moves WHERE move_id < ? ORDER BY move_id DESC LIMIT ?"
-_ALL_OPEN = "SELECT * FROM tenant_moves WHERE state = 'running' ORDER BY move_id LIMIT ?"
+_ALL_OPEN = "SELECT * FROM tenant_moves WHERE state = 'running' ORDER BY updated_at_ms, move_id LIMIT ?"
 _SAVE = """
 UPDATE tenant_moves SET state = ?, step = ?, cursor = ?, counts = ?, error = ?, lease_until_ms = ?, updated_at_ms = ?,
   completed_at_ms = ? WHERE move_id = ? AND state = 'running'
@@ -105,7 +105,7 @@ class Moves:
         return moves, moves[-1].move_id if len(rows) > limit else None
 
     async def all_open(self, limit: int) -> Sequence[Move]:
-        """Return open moves, the oldest first."""
+        """Return open moves, the one first that has waited for longest: one that fails does not hold up others."""
         return [_move(row) for row in (await self.home.run(_ALL_OPEN, limit)).rows]
 
     async def save(self, move: Move, now_ms: int) -> None:
