@@ -31,6 +31,7 @@ from tests.attack.tenants import ATTACKER, MEMBERS, TOOL, UPSTREAM, VICTIM, Answ
 from tests.attack.trial import wrongs
 from tests.e2e.access_team import OWNER, Deployment, deployment
 from tests.e2e.puppet import MODEL, Puppet
+from tests.e2e.servers import one_database
 from tests.e2e.waiting import eventually
 from tests.gateway.setting import config
 from tests.host.echo_server import echo_server
@@ -142,6 +143,7 @@ def _rows(root: Path) -> Rows:
     return {table: rows for table, rows in found.items() if not table.endswith(_OF_THE_INDEX)}
 
 
+@one_database
 async def test_invariant_3_no_attempt_on_workerd_reads_or_changes_anything_of_another_tenant(
     attacked: Attacked, state: Path
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 from tests.e2e.calls import recorded_run, run, runs
 from tests.e2e.conftest import Steered
 from tests.e2e.puppet import Puppet, order
+from tests.e2e.servers import one_database
 from tests.e2e.waiting import eventually
 
 pytestmark = pytest.mark.workerd
@@ -74,6 +75,7 @@ def test_the_text_of_a_turn_is_gone_from_every_store_after_90_days(steered: Stee
     assert state.blobs(CANARY) == []
 
 
+@one_database
 def test_turns_that_do_not_fit_are_refused_at_the_insert_and_nothing_else_of_their_runs_is_lost(
     steered: Steered, puppet: Puppet
 ) -> None:

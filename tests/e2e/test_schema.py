@@ -9,13 +9,14 @@ import pytest
 
 from retain.schema.database import VERSION
 from tests.e2e.local_state import LocalState
-from tests.e2e.servers import client_of, serving, staged
+from tests.e2e.servers import client_of, one_database, serving, staged
 
 pytestmark = pytest.mark.workerd
 
 RUN = "/v1/agents/schema/order_triage/run"
 
 
+@one_database
 def test_a_schema_that_the_worker_does_not_know_stops_what_needs_d1_and_nothing_else(
     migrated_state: Callable[[], Path],
 ) -> None:

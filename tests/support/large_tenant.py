@@ -41,6 +41,7 @@ def large_tenant(
     run_id = _a_run(api, tenant_id)
     memory_id = state.d1("SELECT id FROM memory_records WHERE tenant_id = ? LIMIT 1", tenant_id)[0]["id"]
     with state.d1_transaction() as database:
+        assert isinstance(database, sqlite3.Connection), "the rows of a run are copied in the only database"
         for number in range(1, runs):
             _copy(database, run_id, new_id(), f"created_at_ms - {number * 1000}")
         long_id = _long_run(database, run_id, events)

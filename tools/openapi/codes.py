@@ -62,7 +62,7 @@ OF_STORES = (
     *("d1_unavailable", "kv_unavailable", "r2_unavailable", "vector_index_unavailable", "workers_ai_unavailable"),
     *("agent_instance_unavailable", "writer_unavailable", "object_storage_unavailable", "database_full"),
     *("database_failed", "contended", "unavailable", "no_memory_left", "d1_calls_used_up"),
-    *("schema_outdated", "schema_unknown", "value_too_large"),
+    *("schema_outdated", "schema_unknown", "tenant_moving", "value_too_large"),
 )
 """Codes of the routes that use a store."""
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from retain.errors import Conflict, NotFound, TenantElsewhere
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import relations_of
+from retain.memory.records.record import RecordSource
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import writing
 from retain.shards.place import HOME, in_tenant
@@ -183,3 +186,55 @@ async def test_a_freeze_ends_by_the_database_s_clock_and_a_late_switch_is_refuse
         monkeypatch.setattr("retain.lifecycle.moving.mover.FREEZE_MS", FREEZE_MS)
         assert (await deployment.moved("default", "DB_1")).state == "completed"
         assert await deployment.recalled("default", "written") == ["Written after it."]
+
+
+async def test_a_vector_whose_removal_is_owed_is_in_no_index_after_the_move() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        kept = await deployment.store("acme", "Kept.")
+        gone = await deployment.store("acme", "Deleted, and the index was away.")
+        lost = deployment.indexes[HOME]
+        entries = await lost.get_by_ids([f"{gone}#0"])
+        with in_tenant("acme"):
+            await deployment.memory("acme").delete(gone, RecordSource("agent"))
+        await lost.upsert(entries)  # as if it had not been removed
+        source = deployment.databases[HOME]
+        await source.run(
+            "INSERT INTO memory_outbox (record_id, tenant_id, scope_id, parts, state, at_ms, due_at_ms)"
+            " VALUES (?, 'acme', 'tenant', 1, 'owed', 0, 0)",
+            gone,
+        )
+        await lost.upsert([replace(entries[0], id="document.7.1")])
+        await source.run("INSERT INTO vector_removals VALUES ('document.7.1', 'acme', 0)")
+        assert (await deployment.moved("acme", "DB_1")).state == "completed"
+        assert deployment.vectors(HOME, "acme") == {}
+        assert deployment.vectors("DB_1", "acme").keys() == {f"{kept}#0"}
+
+
+async def test_a_record_that_gets_shorter_during_the_move_has_no_further_vectors() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        long = " ".join(f"Crane {number} lifts {number * 7} tons." for number in range(80))
+        record = await deployment.store("acme", long)
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        while move.step != "catch_up":
+            move = await deployment.mover.advance(move)
+        assert len(deployment.vectors("DB_1", "acme")) > 1
+        with in_tenant("acme"):
+            await deployment.memory("acme").edit(record, {"content": "Crane 1."}, RecordSource("agent"))
+        await deployment.moved("acme", "DB_1")
+        assert deployment.vectors("DB_1", "acme").keys() == {f"{record}#0"}
+
+
+async def test_no_word_of_a_tenant_that_has_left_is_in_the_blocks_of_the_full_text_index() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Upuscanari is the word.")
+        query = "SELECT COUNT(*) FROM memory_text_data WHERE instr(block, 'puscanari')"
+
+        def blocks(shard: str) -> int:
+            return int(connection(deployment.databases[shard]).execute(query).fetchone()[0])
+
+        assert blocks(HOME) > 0
+        await deployment.moved("acme", "DB_1")
+        assert (blocks(HOME), blocks("DB_1") > 0) == (0, True)
