@@ -22,7 +22,7 @@ from tools.paths import ROOT
 from tools.public_files import folder_of, public_files
 from tools.stage import mirror, read_config, wanted_files
 
-one_database = pytest.mark.skipif(shards_wanted() > 1, reason="it looks into the only database")
+one_database = pytest.mark.skipif(shards_wanted() > 1, reason="it reads the only database")
 """Marks a test that is about one database, where $RETAIN_SHARDS says that there are several."""
 
 

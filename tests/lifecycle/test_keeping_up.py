@@ -70,7 +70,7 @@ def left(world: World) -> list[str]:
     return [row["step"] for row in world.sql_now("SELECT step FROM steps_left")]
 
 
-async def test_a_day_with_many_open_erasures_goes_on_within_minutes_until_none_is_left(world: World) -> None:
+async def test_many_open_erasures_continue_within_minutes_until_none_is_left(world: World) -> None:
     stores = world.stores()
     for number in range(25):
         await world.store(f"Lamp {number} is lit.", subject=f"lamp {number}")
@@ -97,7 +97,7 @@ async def test_erasures_that_all_fail_wait_for_the_next_day_except_those_that_we
         world.clock.advance(MINUTE_MS)
 
 
-async def test_a_reindexing_that_five_calls_do_not_complete_goes_on_within_minutes(world: World) -> None:
+async def test_a_reindexing_that_five_calls_do_not_complete_continues_within_minutes(world: World) -> None:
     await world.store_all([NewRecord(f"Lamp {number} is lit.") for number in range(12)])
     await world.rest()
     world.embedder = OtherModel()

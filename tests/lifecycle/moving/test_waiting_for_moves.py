@@ -43,7 +43,7 @@ async def moved(worker: Worker, target: str = "DB_1") -> None:
 
 
 async def left(worker: Worker, tenant: str) -> dict[str, set[str]]:
-    """Return the tables that have a row of a tenant, by database, but for those that keep what happened."""
+    """Return the tables that have a row of a tenant, by database, except those that keep what happened."""
     kept = {"world_history", "mutation_log", "mutation_subjects", "erasure_receipts", "erased_tenants", "tenant_places"}
     found: dict[str, set[str]] = {}
     for shard, database in worker.shards.items():
