@@ -3,6 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
 import { Allowed } from "./access.tsx";
+import { AgentView } from "./agents/agent.tsx";
 import { clientOf } from "./api.ts";
 import { DatasetView } from "./evaluations/dataset.tsx";
 import { EvaluationView } from "./evaluations/evaluation.tsx";
@@ -28,7 +29,9 @@ const VIEWS = {
   evaluations: "Evaluations",
   operations: "Operations",
 };
-const TITLES = { ...VIEWS, datasets: "Evaluations" };
+const TITLES = { ...VIEWS, datasets: "Evaluations", agents: "Agents" };
+/** Views that are reached from another one, which is marked as the present one. */
+const WITHIN: Record<string, string> = { datasets: "evaluations", agents: "operations" };
 /** Views between which the time stays of which things are shown. */
 const TIMED = new Set(["people", "memory", "recall"]);
 
@@ -50,7 +53,8 @@ function View({ retain, place }: { retain: Retain; place: Place }) {
   if (view === "recall") return <RecallView {...at} />;
   if (view === "datasets" && id !== undefined) return <DatasetView {...at} name={id} />;
   if (view === "evaluations" || view === "datasets") return id === undefined ? <EvaluationsView {...at} /> : <EvaluationView {...at} id={id} />;
-  if (view === "operations") return <OperationsView {...at} />;
+  if (view === "agents" && id !== undefined) return <AgentView {...at} id={id} />;
+  if (view === "operations" || view === "agents") return <OperationsView {...at} />;
   return id === undefined ? <RunsView {...at} /> : <RunView {...at} runId={id} />;
 }
 
@@ -89,7 +93,7 @@ function Console() {
   const own = useLoaded(async () => (await retain.api.GET("/v1/tenants/{tenant}/access", { params: { path: { tenant } } })).data!, [tenant]);
   const access = own !== undefined && "value" in own ? own.value : undefined;
   const allowed = useMemo(() => access && new Set(access.operations), [access]);
-  const here = place.view === "datasets" ? "evaluations" : place.view;
+  const here = WITHIN[place.view] ?? place.view;
   const at = { as_of_ms: place.query.as_of_ms };
   return (
     <Allowed.Provider value={allowed}>

@@ -1,9 +1,9 @@
 /** Where somebody is in the console: what the part of the address after `#` says. */
 export interface Place {
   tenant: string;
-  /** `runs`, `people`, `memory`, `recall`, `evaluations`, `datasets` or `operations`. */
+  /** `runs`, `people`, `memory`, `recall`, `evaluations`, `datasets`, `agents` or `operations`. */
   view: string;
-  /** Of what is shown alone: a run, a user, a memory, the run of an evaluation, a dataset. */
+  /** Of what is shown alone: a run, a user, a memory, the run of an evaluation, a dataset, an agent. */
   id: string | undefined;
   /** Conditions of a list, or fields of a form. */
   query: Record<string, string>;

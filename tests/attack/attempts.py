@@ -94,7 +94,10 @@ class Attacker:
         if "openai-organization" in headers:
             headers["openai-organization"] = self._rng.choice((ATTACKER, VICTIM))
         if "if-match" in headers and self._rng.random() < 0.9:
-            headers["if-match"] = f'"{self._rng.randrange(5)}"'
+            if route.name == "update_memory":
+                headers["if-match"] = f'"{self._values.known("id")}"'
+            else:
+                headers["if-match"] = f'"{self._rng.randrange(5)}"'
         path = self._path(route) + self._query(route)
         if route.guard == "API key":
             headers["authorization"] = f"Bearer {self._key()}"

@@ -169,6 +169,10 @@ def test_memories_are_edited_filtered_and_deleted(api: httpx.Client, library: An
         assert retain.memories.update(stored.id, content="Ann drinks coffee.").content == "Ann drinks coffee."
         shown = retain.memories.get(stored.id)
         assert (shown.content, len(shown.events)) == ("Ann drinks coffee.", 2)
+        assert retain.memories.update(stored.id, importance=0.8, if_match=shown.last_event_id).importance == 0.8
+        with pytest.raises(library.RetainError) as late:
+            retain.memories.update(stored.id, importance=0.1, if_match=shown.last_event_id)
+        assert late.value.code == "memory_changed"
         retain.memories.delete(stored.id)
         assert [memory.content for memory in retain.memories.list(user_id="ann")] == ["Ann lives in Porto."]
 

@@ -39,9 +39,14 @@ export class Memories {
     return answered(await this.api.GET("/v1/tenants/{tenant}/memories/{id}", { params }));
   }
 
-  /** Change the named fields of a memory; null is a value. */
-  async update(memoryId: string, body: Schemas["EditBody"]): Promise<Schemas["Memory"]> {
-    const params = { path: { tenant: this.tenant, id: memoryId } };
+  /** Change the named fields of a memory; null is a value. ifMatch: `last_event_id` of the memory on which the change is based. */
+  async update(
+    memoryId: string,
+    body: Schemas["EditBody"],
+    options: { ifMatch?: string } = {},
+  ): Promise<Schemas["Memory"]> {
+    const header = options.ifMatch === undefined ? {} : { "if-match": `"${options.ifMatch}"` };
+    const params = { path: { tenant: this.tenant, id: memoryId }, header };
     return answered(await this.api.PATCH("/v1/tenants/{tenant}/memories/{id}", { params, body }));
   }
 

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Retain, Schemas } from "retain-client";
+import { type Retain, RetainError, type Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { AsOf, asOf } from "../asof.tsx";
@@ -21,11 +21,13 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
   const [failure, act] = useActions(changed);
   const found = useLoaded(() => withEvents(retain, id), [id, changes]);
   const at = asOf(place);
-  /** Change what is shown, unless somebody else changed it meanwhile: the page then shows what it is now. */
-  const update = async (fields: Record<string, unknown>): Promise<unknown> => {
-    const seen = found !== undefined && "value" in found ? found.value.updated_at_ms : undefined;
-    if ((await retain.memories.get(id)).updated_at_ms !== seen) throw new InvalidField("Somebody changed this memory after it was shown. Look at it again before you change it.");
-    return retain.memories.update(id, fields as Schemas["EditBody"]);
+  /** Change what is shown, unless somebody else changed it meanwhile: what was written stays in its field. */
+  const update = (fields: Record<string, unknown>): Promise<unknown> => {
+    const based = found !== undefined && "value" in found ? { ifMatch: found.value.last_event_id } : {};
+    return retain.memories.update(id, fields as Schemas["EditBody"], based).catch((error: unknown) => {
+      if (error instanceof RetainError && error.code === "memory_changed") throw new InvalidField("Somebody changed this memory after it was shown. Look at it again before you change it.");
+      throw error;
+    });
   };
   const edit = (fields: Record<string, unknown>) => act(() => update(fields));
   return (

@@ -1,16 +1,14 @@
-import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { Confirmed } from "../form.tsx";
 import { Failure, Show, useActions, useLoaded } from "../loading.tsx";
+import { useErasing } from "../people/erasing.ts";
 import { Receipt } from "../people/receipt.tsx";
 import { addressOf } from "../place.ts";
 import { counted } from "../shown.ts";
 
 const LISTED = 20;
-/** A large erasure is continued for as long while somebody looks at it; then it continues with the daily work. */
-const LONGEST_MS = 60_000;
 
 /** What can be removed, after it was shown what that is: the memory, or everything about its subject for good. */
 export function Removal({ retain, memory }: { retain: Retain; memory: Schemas["MemoryWithEvents"] }) {
@@ -34,23 +32,18 @@ export function Removal({ retain, memory }: { retain: Retain; memory: Schemas["M
 }
 
 function Subject({ retain, subject }: { retain: Retain; subject: string }) {
-  const [ended, setEnded] = useState<{ receipt: Schemas["Receipt"] } | { error: unknown } | undefined>(undefined);
   const found = useLoaded(async () => {
     const params = { path: { tenant: retain.tenant }, query: { filter: JSON.stringify({ subject }), all: true, limit: LISTED } };
     return (await retain.api.GET("/v1/tenants/{tenant}/memories", { params: params as never })).data!;
   }, [subject]);
-  const erase = async () => {
+  const [erased, erase] = useErasing(async () => {
     const params = { path: { tenant: retain.tenant } };
     const body = { subject, match: "subject" as const };
-    for (const untilMs = Date.now() + LONGEST_MS; ; ) {
-      const erasure = (await retain.api.POST("/v1/tenants/{tenant}/erase", { params, body: body as never })).data! as Schemas["Erasure"];
-      if (erasure.retry_after_ms === null || Date.now() + erasure.retry_after_ms > untilMs) return erasure;
-      await new Promise((resolve) => setTimeout(resolve, erasure.retry_after_ms!));
-    }
-  };
-  if (ended !== undefined) return "error" in ended ? <Failure error={ended.error} /> : <Receipt receipt={ended.receipt} />;
+    return (await retain.api.POST("/v1/tenants/{tenant}/erase", { params, body: body as never })).data! as Schemas["Erasure"];
+  });
+  if (erased !== undefined) return "error" in erased ? <Failure error={erased.error} /> : <Receipt receipt={erased.receipt} />;
   return (
-    <Confirmed name={`Erase everything about ${subject}`} act={() => erase().then(({ receipt }) => setEnded({ receipt }), (error: unknown) => setEnded({ error }))}>
+    <Confirmed name={`Erase everything about ${subject}`} act={erase}>
       <Show of={found}>
         {({ memories, cursor }) => (
           <>

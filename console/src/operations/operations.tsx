@@ -1,10 +1,12 @@
 import type { Retain } from "retain-client";
 
 import { type Operation, useMay } from "../access.tsx";
+import { Agents } from "../agents/agents.tsx";
 import { asked } from "../api.ts";
 import { Show, useLoaded } from "../loading.tsx";
 import type { Place } from "../place.ts";
 import { Costs } from "./costs.tsx";
+import { Databases } from "./databases.tsx";
 import { Debts } from "./debts.tsx";
 import { GivenUp } from "./given-up.tsx";
 import { History } from "./history.tsx";
@@ -31,11 +33,13 @@ const PARTS: [Operation, (props: { retain: Retain }) => preact.JSX.Element][] = 
   ["list_schedules", Schedules],
   ["get_quotas", Quotas],
   ["list_costs", Costs],
+  ["list_agent_definitions", Agents],
   ["list_keys", Keys],
   ["list_webhooks", Webhooks],
   ["list_erasure_receipts", Receipts],
   ["verify_history", History],
   ["get_key_migration", Migration],
+  ["list_shards", Databases],
 ];
 
 /** Whether the system is well, what it gave up or still owes, what is left of its limits, and who may reach it. */

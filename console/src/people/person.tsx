@@ -6,6 +6,7 @@ import { AsOf, asOf } from "../asof.tsx";
 import { Failure, Nothing, Show, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { counted, words } from "../shown.ts";
+import { useErasing } from "./erasing.ts";
 import { Lanes, lanesOf } from "./lanes.tsx";
 import { Receipt } from "./receipt.tsx";
 
@@ -64,8 +65,7 @@ export function PersonView({ retain, place, id }: { retain: Retain; place: Place
 function Forget({ retain, user }: { retain: Retain; user: Schemas["ShownUser"] }) {
   const { id, counts } = user;
   const [typed, setTyped] = useState("");
-  const [ended, setEnded] = useState<{ receipt: Schemas["Receipt"] } | { error: unknown } | undefined>(undefined);
-  const forget = () => retain.users.forget(id).then(({ receipt }) => setEnded({ receipt }), (error: unknown) => setEnded({ error }));
+  const [erased, forget] = useErasing(() => retain.users.forget(id, { timeoutS: 0 }));
   return (
     <>
       <h2>Forget</h2>
@@ -76,9 +76,9 @@ function Forget({ retain, user }: { retain: Retain; user: Schemas["ShownUser"] }
       </p>
       <p class="actions">
         <label>Type <b>{id}</b> to confirm <input aria-label="User" value={typed} onInput={(event) => setTyped(event.currentTarget.value)} /></label>
-        <button class="danger" disabled={typed !== id} onClick={forget}>Forget</button>
+        <button class="danger" disabled={typed !== id || erased !== undefined && "receipt" in erased} onClick={forget}>Forget</button>
       </p>
-      {ended !== undefined && ("error" in ended ? <Failure error={ended.error} /> : <Receipt receipt={ended.receipt} />)}
+      {erased !== undefined && ("error" in erased ? <Failure error={erased.error} /> : <Receipt receipt={erased.receipt} />)}
     </>
   );
 }

@@ -99,7 +99,8 @@ function Facts({ run }: { run: Schemas["InspectedRun"] }) {
   return (
     <dl class="facts">
       <dt>Run</dt><dd><code>{run.run_id}</code></dd>
-      {run.agent_version !== null && <><dt>Agent</dt><dd>{run.agent_type}, version {run.agent_version}</dd></>}
+      <dt>Agent</dt>
+      <dd><a href={addressOf(run.tenant_id, "agents", run.agent_type, run.agent_version === null ? {} : { version: String(run.agent_version) })}>{run.agent_type}{run.agent_version !== null && `, version ${run.agent_version}`}</a></dd>
       <dt>Instance</dt><dd>{run.instance_id}</dd>
       {run.user_id !== null && <><dt>User</dt><dd><a href={addressOf(run.tenant_id, "people", run.user_id)}>{run.user_id}</a></dd></>}
       {run.by !== null && <><dt>Started by</dt><dd>{run.by}</dd></>}

@@ -46,8 +46,9 @@ class Memories:
         assert response.status_code == 200, response.text
         return response.json()
 
-    def patch(self, record_id: str, changes: Any) -> httpx.Response:
-        return self.api.patch(f"{self.path}/{record_id}", json=changes)
+    def patch(self, record_id: str, changes: Any, *, if_match: str | None = None) -> httpx.Response:
+        headers = {} if if_match is None else {"if-match": if_match}
+        return self.api.patch(f"{self.path}/{record_id}", json=changes, headers=headers)
 
     def hits(self, query: str, **wanted: Any) -> Any:
         response = self.api.post(f"{self.path}/recall", json={"query": query, **wanted})
@@ -106,6 +107,7 @@ def test_an_edit_is_read_back_with_its_events(memories: Memories) -> None:
     assert response.status_code == 200
     shown = memories.get(record_id)
     events, cursor = shown.pop("events"), shown.pop("cursor")
+    assert shown.pop("last_event_id") == events[-1]["event_id"]
     assert response.json() == shown
     assert cursor is None
     assert (shown["content"], shown["metadata"], shown["importance"]) == (MUNICH, {"checked": True}, 0.75)
@@ -334,6 +336,26 @@ def test_an_edit_to_content_that_the_scope_already_has_is_a_conflict(memories: M
     response = memories.patch(record_id, {"content": BERLIN})
     assert (response.status_code, response.json()["code"]) == (409, "duplicate_content")
     assert memories.contents() == [BERLIN, MUNICH]
+
+
+def test_a_change_that_is_based_on_an_earlier_state_is_refused_and_says_which_is_the_last(memories: Memories) -> None:
+    record_id = memories.store(BERLIN)
+    seen = memories.get(record_id)["last_event_id"]
+    assert memories.patch(record_id, {"importance": 0.9}, if_match=f'"{seen}"').status_code == 200
+    last = memories.get(record_id)["last_event_id"]
+    for changes in ({"content": MUNICH}, {"valid_to_ms": 5}, {"importance": 0.9, "confidence": 0.5}):
+        late = memories.patch(record_id, changes, if_match=f'"{seen}"')
+        assert (late.status_code, late.json()["code"]) == (409, "memory_changed")
+        assert late.json()["last_event_id"] == last
+    assert memories.get(record_id)["last_event_id"] == last
+    repeated = memories.patch(record_id, {"importance": 0.9}, if_match=seen)
+    assert repeated.status_code == 200, "the same request again is not refused"
+    assert memories.patch(record_id, {"valid_to_ms": None}, if_match=f'"{seen}"').status_code == 200
+    assert memories.patch(record_id, {"valid_to_ms": 5}).status_code == 200
+    late = memories.patch(record_id, {"valid_to_ms": None}, if_match=f'W/"{seen}"')
+    assert (late.status_code, late.json()["code"]) == (409, "memory_changed")
+    malformed = memories.patch(record_id, {"importance": 0.1}, if_match="*")
+    assert (malformed.status_code, malformed.json()["code"]) == (400, "invalid_id")
 
 
 def test_texts_of_every_script_are_returned_unchanged(memories: Memories) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 from typing import Any
@@ -203,6 +204,24 @@ async def test_content_that_was_deleted_or_edited_away_may_be_stored_again(subst
     third = await substrate.store("Ann likes tea.")
     assert third not in (first, second)
     assert sorted(await substrate.contents()) == ["Ann likes coffee.", "Ann likes tea."]
+
+
+async def test_of_changes_that_are_based_on_the_same_state_one_is_made(substrate: Substrate) -> None:
+    tea = await substrate.store("Ann likes tea.")
+    known, _, _ = await substrate.memory().page_of(tea)
+    based_on, memory = known.last_event_id, substrate.memory()
+    done = await asyncio.gather(
+        memory.edit(tea, {"content": "Ann likes coffee."}, PERSON, based_on=based_on),
+        memory.edit(tea, {"importance": 0.9}, PERSON, based_on=based_on),
+        memory.invalidate(tea, substrate.clock(), PERSON, based_on=based_on),
+        return_exceptions=True,
+    )
+    refused = [one for one in done if isinstance(one, Conflict)]
+    assert [one.code for one in refused] == ["memory_changed", "memory_changed"]
+    now, events, _ = await substrate.memory().page_of(tea)
+    assert len(events) == 2
+    assert {one.last_event_id for one in (now, known)} == {event.event_id for event in events}
+    await check_agreement(substrate)
 
 
 async def test_an_edit_to_content_that_the_scope_has_is_refused_and_changes_nothing(substrate: Substrate) -> None:

@@ -12,7 +12,7 @@ from retain.identifiers import check_id
 from retain.json_text import JsonObject
 from retain.memory.recall.as_of import list_known
 from retain.memory.recall.recall import Hit
-from retain.memory.records.events import LearningEvent
+from retain.memory.records.events import KnownRecord, LearningEvent
 from retain.memory.records.listing import Listing
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope, UserPlace, View, holding
@@ -48,16 +48,21 @@ class RecordPage:
 
 @dataclass(frozen=True, slots=True)
 class RecordHistory:
-    """A record and a page of its learning events, oldest first. more: whether others follow."""
+    """A record with its last event's id, and a page of its learning events, oldest first. more: whether others follow."""
 
-    record: Record
+    known: KnownRecord
     events: Sequence[LearningEvent]
     more: bool
 
     def to_json(self) -> Mapping[str, object]:
         """Return the record with its events as JSON, and the cursor of the next page of them."""
         cursor = self.events[-1].event_id if self.more else None
-        return {**self.record.to_json(), "events": [asdict(event) for event in self.events], "cursor": cursor}
+        return {
+            **self.known.record.to_json(),
+            "last_event_id": self.known.last_event_id,
+            "events": [asdict(event) for event in self.events],
+            "cursor": cursor,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,18 +151,21 @@ class MemoryDesk:
         memory = self._context.semantic(await self._view(owner))
         return RecordHistory(*await memory.page_of(record_id, after=after, limit=limit))
 
-    async def edit(self, owner: Owner, record_id: str, changes: Mapping[str, Any]) -> Record:
+    async def edit(
+        self, owner: Owner, record_id: str, changes: Mapping[str, Any], *, based_on: str | None = None
+    ) -> Record:
         """Change fields of one memory at or below the owner's scope.
 
-        `valid_to_ms` alone closes it at that time, or opens it again with None.
-        Raises: NotFound (code `no_such_memory`); Conflict (code `duplicate_content`, `contended`).
+        `valid_to_ms` alone closes it at that time, or opens it again with None. based_on: the id of the event that must be
+        its last one.
+        Raises: NotFound (code `no_such_memory`); Conflict (code `duplicate_content`, `memory_changed`, `contended`).
         """
         memory = await self._holding(owner, record_id)
         if set(changes) != {"valid_to_ms"}:
-            return await memory.edit(record_id, changes, self._source)
+            return await memory.edit(record_id, changes, self._source, based_on=based_on)
         if changes["valid_to_ms"] is None:
-            return await memory.restore(record_id, self._source)
-        return await memory.invalidate(record_id, changes["valid_to_ms"], self._source)
+            return await memory.restore(record_id, self._source, based_on=based_on)
+        return await memory.invalidate(record_id, changes["valid_to_ms"], self._source, based_on=based_on)
 
     async def forget(self, owner: Owner, record_id: str) -> None:
         """Delete one memory at or below the owner's scope.

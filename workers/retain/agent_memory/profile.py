@@ -171,8 +171,8 @@ class Profile:
         return outcome.retry_after_ms is None
 
     async def _record(self, memory_id: str) -> Record:
-        record, _, _ = await self._memory.page_of(check_id(memory_id), limit=1)
-        return record
+        known, _, _ = await self._memory.page_of(check_id(memory_id), limit=1)
+        return known.record
 
     async def _sessions(self, records: Sequence[Record]) -> dict[str, str]:
         """Return the sessions of the messages from which these records were extracted, by the message's record."""

@@ -245,6 +245,7 @@ ConflictCode = Literal[
     "duplicate_content",
     "erasure_running",
     "evaluation_running",
+    "memory_changed",
     "idempotency_key_reused",
     "instance_busy",
     "item_erased",

@@ -185,40 +185,47 @@ class SemanticMemory:
 
         Raises: NotFound; InvalidInput.
         """
-        record, events, more = await self.page_of(record_id)
+        known, events, more = await self.page_of(record_id)
         while more:
             _, others, more = await self.page_of(record_id, after=events[-1].event_id)
             events += others
-        return record, events
+        return known.record, events
 
     async def page_of(
         self, record_id: str, *, after: str = "", limit: int = EVENTS_PER_PAGE
-    ) -> tuple[Record, list[LearningEvent], bool]:
+    ) -> tuple[KnownRecord, list[LearningEvent], bool]:
         """Return a record as `get` does, a page of its events, and whether more follow.
 
         after: the id of the event after which the page begins.
         """
-        record = (await self._owned(record_id, visible=self.view.nodes)).record
-        rows, more = cut((await self._sql.run(_EVENTS, record.id, after, limit + 1)).rows, limit)
-        return record, [event_of(row) for row in rows], more
+        known = await self._owned(record_id, visible=self.view.nodes)
+        rows, more = cut((await self._sql.run(_EVENTS, known.record.id, after, limit + 1)).rows, limit)
+        return known, [event_of(row) for row in rows], more
 
-    async def edit(self, record_id: str, changes: EventData, source: RecordSource) -> Record:
+    async def edit(
+        self, record_id: str, changes: EventData, source: RecordSource, *, based_on: str | None = None
+    ) -> Record:
         """Change fields of a record at or below the scope; the old values stay in its events.
 
+        based_on: the id of the event that must be the record's last one, unless the record already has these values.
         Raises: InvalidInput for a field that cannot be edited or a value that does not fit; Conflict (code
-            `duplicate_content`) when the scope has the new content already; NotFound; Unavailable.
+            `duplicate_content`) when the scope has the new content already, or (code `memory_changed`) when another event
+            is the last one; NotFound; Unavailable.
         """
         unknown = sorted(set(changes) - set(EDITABLE))
         if unknown or not changes:
             raise InvalidInput(
                 f"only these fields can be edited: {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown
             )
-        before = (await self._owned(record_id)).record
+        owned = await self._owned(record_id)
+        before = owned.record
         _check_edit(before, changes)
+        _check_base(owned, based_on, changes)
         edited = changed(before, _event("edited", record_id, changes, source, self._clock()))
         [indexed] = await self._indexer.read([edited])
 
         async def edit(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
+            _check_base(known, based_on, changes)
             event = _event("edited", record_id, changes, source, supersession.at_ms)
             record = (await supersession.edit(known, event)).record
             same = record.content == edited.content
@@ -233,22 +240,32 @@ class SemanticMemory:
             return await self._change(record_id, edit, owed=True, settle=sent)
         except RetainError as error:
             await self._indexer.try_to_settle(record_id, still_fresh=True)
-            if isinstance(error, Conflict):
+            if isinstance(error, Conflict) and error.code != "memory_changed":
                 raise Conflict("the scope has this content already", code="duplicate_content") from error
             raise
 
-    async def invalidate(self, record_id: str, at_ms: int, source: RecordSource) -> Record:
-        """End the record's validity at `at_ms`; one that was to begin later never does. Raises: NotFound; Unavailable."""
+    async def invalidate(
+        self, record_id: str, at_ms: int, source: RecordSource, *, based_on: str | None = None
+    ) -> Record:
+        """End the record's validity at `at_ms`; one that was to begin later never does. based_on: as in `edit`.
+
+        Raises: Conflict (code `memory_changed`); NotFound; Unavailable.
+        """
 
         async def close(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
+            _check_base(known, based_on, {"valid_to_ms": at_ms})
             return (await supersession.close(known, at_ms, source.to_json())).record, supersession.parts
 
         return await self._change(record_id, close)
 
-    async def restore(self, record_id: str, source: RecordSource) -> Record:
-        """Make a closed record valid again; one that another fact replaced, from now. Raises: NotFound; Unavailable."""
+    async def restore(self, record_id: str, source: RecordSource, *, based_on: str | None = None) -> Record:
+        """Make a closed record valid again; one that another fact replaced, from now. based_on: as in `edit`.
+
+        Raises: Conflict (code `memory_changed`); NotFound; Unavailable.
+        """
 
         async def restore(known: KnownRecord, supersession: Supersession) -> tuple[Record, list[Written | Statement]]:
+            _check_base(known, based_on, {"valid_to_ms": None})
             return (await supersession.restore(known, source.to_json())).record, supersession.parts
 
         return await self._change(record_id, restore)
@@ -341,6 +358,21 @@ class SemanticMemory:
 
 def _event(kind: EventKind, record_id: str, data: EventData, source: RecordSource, at_ms: int) -> LearningEvent:
     return LearningEvent(new_id(), record_id, kind, data, source.to_json(), at_ms)
+
+
+def _check_base(known: KnownRecord, based_on: str | None, changes: EventData) -> None:
+    """Refuse a change of a record that changed after the event on which it is based. Raises: Conflict.
+
+    One that would change nothing is not refused: it may be the same request again.
+    """
+    if based_on in (None, known.last_event_id):
+        return
+    if any(getattr(known.record, name) != value for name, value in changes.items()):
+        raise Conflict(
+            "the memory has changed after the event that if-match names",
+            code="memory_changed",
+            last_event_id=known.last_event_id,
+        )
 
 
 def _check_edit(record: Record, changes: EventData) -> None:

@@ -106,10 +106,16 @@ class AsyncMemories:
         response = await get_memory.asyncio_detailed(self._tenant, memory_id, client=self._api)
         return answered(response, MemoryWithEvents)
 
-    async def update(self, memory_id: str, **fields: Any) -> Memory:
-        """Change the named fields of a memory, as `EditBody` has them; None is a value. Raises: RetainError."""
+    async def update(self, memory_id: str, *, if_match: str | None = None, **fields: Any) -> Memory:
+        """Change the named fields of a memory, as `EditBody` has them; None is a value.
+
+        if_match: `last_event_id` of the memory on which the change is based. Raises: RetainError (code `memory_changed`).
+        """
         body = EditBody.from_dict(fields)
-        response = await update_memory.asyncio_detailed(self._tenant, memory_id, client=self._api, body=body)
+        quoted = or_unset(None if if_match is None else f'"{if_match}"')
+        response = await update_memory.asyncio_detailed(
+            self._tenant, memory_id, client=self._api, body=body, if_match=quoted
+        )
         return answered(response, Memory)
 
     async def delete(self, memory_id: str) -> None:

@@ -75,8 +75,9 @@ class LearningEventJson(TypedDict):
 
 
 class MemoryWithEventsJson(MemoryJson):
-    """A memory with a page of its learning events, oldest first."""
+    """A memory with a page of its learning events, oldest first. last_event_id: of all of them, which `if-match` takes."""
 
+    last_event_id: str
     events: list[LearningEventJson]
     cursor: str | None
 

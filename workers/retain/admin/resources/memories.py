@@ -22,6 +22,7 @@ from retain.admin.memory_desk import MemoryDesk, Owner
 from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response
+from retain.identifiers import check_id
 from retain.json_text import JsonObject, read_json
 from retain.limits.room import REQUEST_BYTES
 from retain.memory.records.similar import similar_records
@@ -32,6 +33,7 @@ from retain.routing.route import Answer, ErrorGroup, Resource, Route
 from retain.shards.place import in_tenant
 
 _TIME = re.compile(r"[0-9]{1,16}")
+_QUOTED = re.compile(r'(?:W/)?"([^"]*)"')
 
 
 def _conditions(text: str) -> JsonObject:
@@ -136,11 +138,11 @@ async def get(context: AdminContext, request: TypedRequest[None, LearningQuery])
 async def edit(context: AdminContext, request: TypedRequest[EditBody, None]) -> Response:
     """Change fields of one memory, close it or open it again. Its history keeps the earlier text."""
     changes = request.body.model_dump(exclude_unset=True)
-    return json_response(
-        (
-            await MemoryDesk(context, request.tenant_id, request.http.caller).edit(Owner(), request.path["id"], changes)
-        ).to_json()
-    )
+    desk = MemoryDesk(context, request.tenant_id, request.http.caller)
+    based_on = request.http.headers.get("if-match")
+    if based_on is not None:
+        based_on = check_id(_QUOTED.sub(r"\1", based_on.strip()))
+    return json_response((await desk.edit(Owner(), request.path["id"], changes, based_on=based_on)).to_json())
 
 
 async def delete(context: AdminContext, request: PathRequest) -> Response:
@@ -341,10 +343,14 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="operator",
             scope="memory:write",
             body=JsonBody(EditBody),
+            headers={"if-match": "`last_event_id` of the memory on which the change is based"},
             takes="the fields of [a memory](#a-memory) to change, all except `valid_from_ms`; or `valid_to_ms` alone:"
             " a time closes the memory, null opens it again",
             answers=(Answer(200, "the memory", model=MemoryJson),),
-            errors=("no_such_memory", "invalid_id", "invalid_edit", "duplicate_content", "contended", OF_A_MEMORY),
+            errors=(
+                "no_such_memory", "invalid_id", "invalid_edit", "duplicate_content", "memory_changed", "contended",
+                OF_A_MEMORY,
+            ),  # fmt: skip
         ),
         Route(
             "DELETE",

@@ -1,0 +1,111 @@
+import { useState } from "preact/hooks";
+import { type Retain, RetainError, type Schemas } from "retain-client";
+
+import { useMay } from "../access.tsx";
+import { Confirmed } from "../form.tsx";
+import { More, newest, Nothing, Show, useActions, useLoaded } from "../loading.tsx";
+import { Difference } from "../memory/history.tsx";
+import { addressOf, type Place } from "../place.ts";
+import { text, time } from "../shown.ts";
+
+interface Known {
+  /** undefined: it was deleted. */
+  agent: Schemas["ShownAgent"] | undefined;
+  versions: Schemas["AgentVersion"][];
+  more: boolean;
+}
+
+/** One agent: its definition, and what each of its versions changed. The address names the version to be shown. */
+export function AgentView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
+  const may = useMay();
+  const [changes, setChanges] = useState(0);
+  const [failure, act] = useActions(() => setChanges(changes + 1));
+  const found = useLoaded(() => known(retain, id), [id, changes]);
+  return (
+    <>
+      <h1>{id}</h1>
+      {failure}
+      <Show of={found}>
+        {({ agent, versions, more }) => {
+          const current = versions[0]?.version ?? 0;
+          return (
+            <>
+              <p>{agent === undefined ? "It was deleted: it begins no more runs." : text(agent.definition?.description ?? "")}</p>
+              <p class="pages"><a href={addressOf(place.tenant, "runs", undefined, { agent_type: id })}>Runs</a></p>
+              {agent !== undefined && versions.length === 0 && (
+                <>
+                  <h2>Definition</h2>
+                  <p class="quiet">It is of the repository, so that its versions are those of the deployment.</p>
+                  <pre>{text(agent.definition)}</pre>
+                </>
+              )}
+              {versions.length > 0 && <h2>Versions</h2>}
+              <ol class="history versions">
+                {versions.map((version, at) => (
+                  <Version key={version.version} retain={retain} version={version} before={versions[at + 1]} opened={place.query.version === String(version.version)}>
+                    {may("roll_back_agent") && at > 0 && !version.deleted && (
+                      <Confirmed name={`Define as in version ${version.version}`} act={act(() => retain.agents.rollBack(id, version.version, { ifMatch: current }))}>
+                        <p>It becomes version {current + 1}, with which runs begin from then. Open runs end as they began.</p>
+                      </Confirmed>
+                    )}
+                  </Version>
+                ))}
+              </ol>
+              <More of={more} />
+            </>
+          );
+        }}
+      </Show>
+    </>
+  );
+}
+
+async function known(retain: Retain, id: string): Promise<Known> {
+  const agent = await retain.agents.get(id).catch((error: unknown) => {
+    if (error instanceof RetainError && error.code === "agent_deleted") return undefined;
+    throw error;
+  });
+  const [versions, more] = agent?.source === "repository" ? [[], false] : await newest(retain.agents.versions(id));
+  return { agent, versions, more };
+}
+
+/** One version: who made it, and, once it is opened, what it changed of the one before. */
+function Version({ retain, version, before, opened, children }: {
+  retain: Retain;
+  version: Schemas["AgentVersion"];
+  before: Schemas["AgentVersion"] | undefined;
+  opened: boolean;
+  children: preact.ComponentChildren;
+}) {
+  const [open, setOpen] = useState(opened);
+  return (
+    <li>
+      <details open={open} onToggle={(event) => event.target === event.currentTarget && setOpen(event.currentTarget.open)}>
+        <summary>
+          <b>Version {version.version}</b> <time class="quiet">{time(version.created_at_ms)}</time> <span class="quiet">by {version.created_by}</span>
+          {version.restored_from !== null && <> as in version {version.restored_from}</>}
+          {version.deleted && <b class="mark"> deleted</b>}
+        </summary>
+        {open && <Definition retain={retain} version={version} before={before} />}
+        {children}
+      </details>
+    </li>
+  );
+}
+
+function Definition({ retain, version, before }: { retain: Retain; version: Schemas["AgentVersion"]; before: Schemas["AgentVersion"] | undefined }) {
+  const found = useLoaded(() => Promise.all([version, before].map((one) => definitionOf(retain, one))), [version.version, before?.version]);
+  return (
+    <Show of={found}>
+      {([now, earlier]) => now === undefined ? <Nothing>It has no definition: the agent was deleted.</Nothing> : (
+        <pre class="definition">{earlier === undefined ? now : <Difference before={earlier} after={now} />}</pre>
+      )}
+    </Show>
+  );
+}
+
+/** Return the definition of a version as text, undefined for none. */
+async function definitionOf(retain: Retain, version: Schemas["AgentVersion"] | undefined): Promise<string | undefined> {
+  if (version === undefined || version.deleted) return undefined;
+  return text((await retain.agents.version(version.agent_type, version.version)).definition);
+}
