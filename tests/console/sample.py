@@ -77,6 +77,9 @@ def _evaluations(api: httpx.Client, tenant_id: str) -> None:
 
 
 def _operations(api: httpx.Client, tenant_id: str) -> None:
+    for instructions in ("Be brief.", "Be brief and kind."):
+        guide = {"description": "Answers guests.", "instructions": instructions, "model": {"script": "sdr"}}
+        assert api.put(f"/admin/tenants/{tenant_id}/agents/guide", json=guide).is_success
     planned = {
         "agent_type": "sdr",
         "input": "Which contacts answered?",
@@ -119,6 +122,7 @@ def screens(api: httpx.Client, tenant_id: str) -> list[Screen]:
         Screen("prompt", f"runs/{runs['refund_decision']}", ".step", ("Model, turn 2", "Prompt")),
         Screen("past", f"memory?as_of_ms={past}", ".memories > li, .nothing"),
         Screen("people", "people", ".people > li"),
+        Screen("agent", "agents/guide?version=2", ".definition ins"),
         Screen("dataset", "datasets/order_triage", ".cases > li"),
         Screen("nothing", "recall", ".nothing"),
     ]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tools.paths import ROOT
 
@@ -52,3 +53,45 @@ def violations(page: Page) -> list[str]:
         page.evaluate(_AXE)
     found = page.evaluate("axe.run()")["violations"]
     return [f"{rule['id']}: {[node['html'] for node in rule['nodes']]}" for rule in found]
+
+
+def altered(change: Callable[[Any], Any], *, status: int | None = None) -> Callable[[Route], None]:
+    """Return a handler that changes what the server answers: for states that are tested with the server."""
+
+    def handle(route: Route) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, status=answer.status if status is None else status, json=change(answer.json()))
+
+    return handle
+
+
+_FOCUSED = """() => {
+  window.reached = new Set();
+  addEventListener("focusin", (event) => window.reached.add(event.target));
+  document.activeElement?.blur();
+}"""
+_UNREACHED = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary")]
+  .filter((one) => one.checkVisibility() && !one.disabled && !window.reached.has(one))
+  .map((one) => one.outerHTML.slice(0, 120))"""
+_INVISIBLE = """() => {
+  // The button within a field of times has a ring of its own.
+  if (document.activeElement.type === "datetime-local") return null;
+  const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+  return outlineStyle === "none" || outlineWidth === "0px" ? document.activeElement.outerHTML.slice(0, 120) : null;
+}"""
+_MOST_TABS, _TABS_AT_ONCE = 400, 10
+
+
+def check_keyboard(page: Page, screen: Screen) -> None:
+    """Walk through an open screen with the tabulator alone: everything that does something is reached, and focus is seen."""
+    page.evaluate(_FOCUSED)
+    unreached: list[str] = []
+    for _ in range(_MOST_TABS // _TABS_AT_ONCE):
+        for _ in range(_TABS_AT_ONCE):
+            page.keyboard.press("Tab")
+        invisible = page.evaluate(_INVISIBLE)
+        assert invisible is None or "<body" in invisible, (screen.name, invisible)
+        unreached = page.evaluate(_UNREACHED)
+        if not unreached:
+            return
+    raise AssertionError((screen.name, unreached))

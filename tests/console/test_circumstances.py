@@ -5,7 +5,6 @@ names and texts of every kind, a tenant without anything.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
@@ -15,8 +14,7 @@ from playwright.sync_api import Page, Route, expect
 from tests.console.screens import Screen, check_widths, opened, violations
 from tests.e2e.calls import recorded_run
 from tests.e2e.waiting import eventually
-from tests.support.browser import Browsing, browsing
-from tools.local_server import LocalServer
+from tests.support.browser import Browsing
 
 pytestmark = pytest.mark.workerd
 
@@ -28,13 +26,6 @@ _USER = "a+5|b=c.d_e-f@example.com"
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browsing]:
-    """A browser for all tests."""
-    with browsing() as opened_browser:
-        yield opened_browser
-
-
-@pytest.fixture(scope="module")
 def tenant_id(api: httpx.Client) -> str:
     """A tenant in which a delegate stored a memory, and a run waits for an approval."""
     assert api.put("/admin/tenants/circumstances").status_code == 201
@@ -42,15 +33,6 @@ def tenant_id(api: httpx.Client) -> str:
     recorded_run(api, "circumstances", ended["run_id"])
     assert api.post("/v1/agents/circumstances/clerk/run", json={"input": "refund AB-1"}).status_code == 202
     return "circumstances"
-
-
-@pytest.fixture
-def page(browser: Browsing, server: LocalServer, tenant_id: str) -> Iterator[Page]:
-    browser.errors.clear()
-    browser.do(f"open {server.base_url}/console#/{tenant_id}")
-    yield browser.tab
-    browser.tab.close()
-    assert browser.errors == []
 
 
 def _store(api: httpx.Client, tenant_id: str, **memory: Any) -> str:
@@ -114,7 +96,10 @@ def test_a_session_that_ended_says_so_and_leads_to_the_login(page: Page, browser
     browser.errors.clear()
 
 
-def test_what_another_tab_changed_is_not_overwritten(page: Page, api: httpx.Client, tenant_id: str) -> None:
+def test_what_another_tab_changed_is_not_overwritten(
+    page: Page, browser: Browsing, api: httpx.Client, tenant_id: str
+) -> None:
+    """The server refuses the edit: it is based on another state."""
     memory = _store(api, tenant_id, content="Parcels take five days.")
     page.goto(f"{page.url.partition('#')[0]}#/{tenant_id}/memory/{memory}")
     content = page.get_by_label("Content")
@@ -125,6 +110,8 @@ def test_what_another_tab_changed_is_not_overwritten(page: Page, api: httpx.Clie
     expect(page.get_by_role("alert")).to_contain_text("Somebody changed this memory")
     expect(content).to_have_value("Parcels take six days.")
     assert api.get(path).json()["content"] == "Parcels take nine days."
+    assert all("409" in error for error in browser.errors), browser.errors
+    browser.errors.clear()
 
 
 def test_every_field_of_a_memory_is_edited_and_shown_as_it_was(page: Page, api: httpx.Client, tenant_id: str) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import httpx
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.console.screens import altered
 from tests.e2e.calls import recorded_run
 from tests.e2e.waiting import eventually
 from tests.support.browser import Browsing, browsing
@@ -226,6 +229,25 @@ def test_an_evaluation_shows_what_failed_first_and_the_run_before(page: Page, ap
     expect(page.get_by_text("2 equal")).to_be_visible()
     page.get_by_label("Compared with").select_option("no other run")
     expect(page.get_by_text("2 equal")).to_have_count(0)
+    latest, before = (run["run_id"] for run in api.get(f"{base}/runs").json()["runs"])
+
+    def worse(compared: Any) -> Any:
+        changed = {"verdict": "worse", "deltas": {"exact": -0.5}}
+        cases = [{**one, **(changed if one["case_id"] == "missed" else {})} for one in compared["cases"]]
+        return {**compared, "counts": {"worse": 1, "equal": 1}, "cases": cases}
+
+    def better(earlier: Any) -> Any:
+        results = [{**one, "output": f"{one['output']} Have a nice day."} for one in earlier["results"]]
+        return {**earlier, "results": results}
+
+    page.route(f"**/evals/runs/{latest}/compare/{before}", altered(worse))
+    page.route(re.compile(rf"/evals/runs/{before}(\?|$)"), altered(better))
+    page.get_by_label("Compared with").select_option(index=1)
+    expect(page.get_by_text("1 worse, 1 equal")).to_be_visible()
+    expect(page.locator(".cases .down")).to_have_text("worse")
+    page.locator(".cases > li").first.locator("summary").first.click()
+    expect(page.locator(".cases > li").first).to_contain_text("(-0.50)")
+    expect(page.locator(".cases > li").first.locator("del")).to_have_text(" Have a nice day.")
 
 
 def test_two_settings_are_compared(page: Page) -> None:

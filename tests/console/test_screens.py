@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.console import sample
-from tests.console.screens import check_widths, opened, violations
+from tests.console.screens import check_keyboard, check_widths, opened, violations
 from tests.support.browser import Browsing, browsing
 from tools.console import console_files
 from tools.local_server import LocalServer
@@ -80,6 +80,18 @@ def test_the_page_is_used_with_the_keyboard_alone(page: Page) -> None:
     recall.focus()
     page.keyboard.press("Enter")
     expect(page.locator(".recalled > li").first).to_be_visible()
+
+
+def test_everything_of_every_screen_is_reached_with_the_keyboard(
+    page: Page, filled: LocalServer, api: httpx.Client
+) -> None:
+    page.set_viewport_size({"width": 1400, "height": 800})
+    for screen in sample.screens(api, TENANT):
+        opened(page, filled.base_url, TENANT, screen)
+        check_keyboard(page, screen)
+    page.evaluate("document.querySelector('main a[href], main button').tabIndex = -1")
+    with pytest.raises(AssertionError):
+        check_keyboard(page, screen)
 
 
 def test_the_first_view_is_small_and_asks_nobody_else(page: Page, filled: LocalServer) -> None:

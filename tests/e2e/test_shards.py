@@ -9,11 +9,13 @@ from typing import Any
 
 import httpx
 import pytest
+from playwright.sync_api import expect
 
 from benchmarks.shards import Counts, tried
 from tests.e2e.calls import recorded_run, run
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
+from tests.support.browser import browsing
 from tests.support.machines import soaking
 from tools.local_server import LocalServer, migrate
 
@@ -162,3 +164,26 @@ def test_the_trial_with_a_thousand_tenants_on_four_databases(tmp_path: Path) -> 
     assert counts.met, counts
     assert counts.broken == [], counts
     assert counts.moves_completed >= counts.moves_switched > 0, counts
+
+
+def test_the_console_shows_a_tenant_on_the_second_database_and_where_it_lives(
+    sharded: LocalServer, shards: httpx.Client
+) -> None:
+    _, second = put_on_each(shards)
+    text = f"The gate of {second} opens at six."
+    store(shards, second, text)
+    recorded_run(shards, second, run(shards, second, "order_triage", "hello")["run_id"])
+    with browsing() as browser:
+        browser.do(f"open {sharded.base_url}/console#/{second}")
+        page = browser.tab
+        page.get_by_role("link", name="order_triage").first.click()
+        expect(page.get_by_text("Model, turn 1", exact=True)).to_be_visible()
+        page.get_by_role("link", name="Memory", exact=True).click()
+        page.get_by_role("link", name=text).click()
+        expect(page.get_by_label("Content")).to_have_value(text)
+        page.get_by_role("link", name="Operations").click()
+        expect(page.get_by_text("d1_1: ok")).to_be_visible()
+        databases = page.locator("section").filter(has=page.get_by_role("heading", name="Databases"))
+        expect(databases.locator("li > span:first-child")).to_have_text(["DB", "DB_1 this tenant"])
+        expect(databases.locator("li").last).to_contain_text("placed")
+        assert browser.errors == []

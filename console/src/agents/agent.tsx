@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { type Retain, RetainError, type Schemas } from "retain-client";
+import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { Confirmed } from "../form.tsx";
@@ -10,7 +10,9 @@ import { text, time } from "../shown.ts";
 
 interface Known {
   /** undefined: it was deleted. */
-  agent: Schemas["ShownAgent"] | undefined;
+  agent: Schemas["ListedAgent"] | undefined;
+  /** Of an agent of the repository: what it is now. */
+  definition: unknown;
   versions: Schemas["AgentVersion"][];
   more: boolean;
 }
@@ -26,17 +28,17 @@ export function AgentView({ retain, place, id }: { retain: Retain; place: Place;
       <h1>{id}</h1>
       {failure}
       <Show of={found}>
-        {({ agent, versions, more }) => {
+        {({ agent, definition, versions, more }) => {
           const current = versions[0]?.version ?? 0;
           return (
             <>
-              <p>{agent === undefined ? "It was deleted: it begins no more runs." : text(agent.definition?.description ?? "")}</p>
+              <p>{agent === undefined ? "It was deleted: it begins no more runs." : agent.description}</p>
               <p class="pages"><a href={addressOf(place.tenant, "runs", undefined, { agent_type: id })}>Runs</a></p>
-              {agent !== undefined && versions.length === 0 && (
+              {agent?.source === "repository" && (
                 <>
                   <h2>Definition</h2>
                   <p class="quiet">It is of the repository, so that its versions are those of the deployment.</p>
-                  <pre>{text(agent.definition)}</pre>
+                  <pre class="definition">{text(definition)}</pre>
                 </>
               )}
               {versions.length > 0 && <h2>Versions</h2>}
@@ -60,13 +62,12 @@ export function AgentView({ retain, place, id }: { retain: Retain; place: Place;
   );
 }
 
+/** Read what is known of an agent. The list says whether it has versions: it is asked first, so that nothing is refused. */
 async function known(retain: Retain, id: string): Promise<Known> {
-  const agent = await retain.agents.get(id).catch((error: unknown) => {
-    if (error instanceof RetainError && error.code === "agent_deleted") return undefined;
-    throw error;
-  });
-  const [versions, more] = agent?.source === "repository" ? [[], false] : await newest(retain.agents.versions(id));
-  return { agent, versions, more };
+  const agent = (await retain.agents.list({ limit: 200 }).all()).find((one) => one.agent_type === id);
+  if (agent?.source === "repository") return { agent, definition: (await retain.agents.get(id)).definition, versions: [], more: false };
+  const [versions, more] = await newest(retain.agents.versions(id));
+  return { agent, definition: undefined, versions, more };
 }
 
 /** One version: who made it, and, once it is opened, what it changed of the one before. */

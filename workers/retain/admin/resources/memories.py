@@ -348,9 +348,14 @@ RESOURCE: Resource[AdminContext] = Resource(
             " a time closes the memory, null opens it again",
             answers=(Answer(200, "the memory", model=MemoryJson),),
             errors=(
-                "no_such_memory", "invalid_id", "invalid_edit", "duplicate_content", "memory_changed", "contended",
+                "no_such_memory",
+                "invalid_id",
+                "invalid_edit",
+                "duplicate_content",
+                "memory_changed",
+                "contended",
                 OF_A_MEMORY,
-            ),  # fmt: skip
+            ),
         ),
         Route(
             "DELETE",
