@@ -121,7 +121,7 @@ async def test_an_owner_who_is_a_user_changes_only_their_own_memories(world: Wor
         record_id = records[content]
         if mine:
             assert (await desk.edit(Owner(user_id=ANN), record_id, {"importance": 0.9})).importance == 0.9
-            assert (await desk.get(Owner(user_id=ANN), record_id)).record.id == record_id
+            assert (await desk.get(Owner(user_id=ANN), record_id)).known.record.id == record_id
         else:
             for tried in (
                 desk.edit(Owner(user_id=ANN), record_id, {"content": "Mine."}),

@@ -1,4 +1,4 @@
-"""What the console shows of memories, recalls and people, field by field: owners, what replaced a fact, erasures, settings."""
+"""What the console shows of memories, recalls and people, field by field: owners, replaced facts, erasures, settings."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.console.screens import altered
 
 pytestmark = pytest.mark.workerd
 
-_MEMORIES = {
+_MEMORIES: dict[str, dict[str, Any]] = {
     "Parcels to Norway take five days.": {"house": "orders"},
     "Contacts in Oslo answer on Fridays.": {"agent_type": "sdr"},
     "Ann has a green bicycle.": {"user_id": "ann"},

@@ -190,7 +190,7 @@ def test_why_these_takes_the_filter_of_the_call_along(page: Page, api: httpx.Cli
     with page.expect_request("**/memories/recall") as second:
         page.get_by_role("link", name="Why these?").click()
     expect(page.get_by_label("Filter (JSON)")).to_have_value('{"kind":"fact"}')
-    asked = [request.value.post_data_json for request in (first, second)]
+    asked: list[Any] = [request.value.post_data_json for request in (first, second)]
     for name in ("query", "filter", "agent_type", "as_of_ms", "top_k"):
         assert asked[0][name] == asked[1][name], name
     assert asked[0]["filter"] == {"kind": "fact"}

@@ -57,7 +57,7 @@ async def test_a_preflight_is_answered_for_the_origins_of_any_key(shop: Applicat
     answer = await preflight(shop.worker, SHOP, path)
     assert (answer.status, opened(answer), answer.body) == (204, SHOP, b"")
     assert answer.headers["access-control-allow-methods"] == "GET, POST, PUT, PATCH, DELETE"
-    assert {"authorization", "content-type", "idempotency-key", "last-event-id"} <= set(
+    assert {"authorization", "content-type", "idempotency-key", "if-match", "last-event-id"} <= set(
         answer.headers["access-control-allow-headers"].split(", ")
     )
     assert answer.headers["access-control-max-age"] == "7200"

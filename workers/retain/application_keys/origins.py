@@ -25,6 +25,7 @@ SENT = (
     "authorization",
     "content-type",
     "idempotency-key",
+    "if-match",
     "last-event-id",
     "mcp-method",
     "mcp-name",
