@@ -191,7 +191,7 @@ def tags_of(visible: Visible) -> list[str]:
 
 
 def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
-    """Return the statement for [id, signature, changed] of records that the index may not show yet, as one JSON array.
+    """Return the statement for the records that the index may not show yet, as `Fresh` reads them: three texts.
 
     changed: the index may show the record's old vectors, so the signature counts. model: whose signatures to read.
     """
@@ -201,7 +201,8 @@ def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
         f" AND (?2 OR scope_id IN (SELECT value FROM json_each(?3))) ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
     )
     return (
-        "SELECT json_group_array(json_array(r.id, s.signature, o.changed)) AS found FROM ("
+        "SELECT group_concat(r.id) AS ids, group_concat(s.signature) AS signatures, group_concat(o.changed, '') AS changed"
+        " FROM ("
         f"SELECT * FROM ({lately.format(state=chr(39) + 'owed' + chr(39))})"
         f" UNION ALL SELECT * FROM ({lately.format(state=chr(39) + 'sent' + chr(39) + ' AND at_ms >= ?4')})"
         f" ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
+from retain.ports import Row
 
 Origin = Literal["words", "vectors", "recent", "exact", "dates", "standing", "filter"]
 """What finds a candidate. recent: the signature of a write that the index may not show yet. filter: it meets the filter."""
@@ -120,8 +121,24 @@ class CosineScale:
 
 
 @dataclass(frozen=True, slots=True)
+class Fresh:
+    """Records that the index may not show yet, in one order: their signatures, and 1 for each of which it may be wrong."""
+
+    ids: Sequence[str]
+    signatures: Sequence[str]
+    changed: Sequence[str]
+
+    @classmethod
+    def read(cls, row: Row) -> Fresh:
+        """Return what the statement `candidates.fresh` returned. row: its only one."""
+        if not row["ids"]:
+            return cls((), (), ())
+        return cls(row["ids"].split(","), row["signatures"].split(","), row["changed"])
+
+
+@dataclass(frozen=True, slots=True)
 class Found:
-    """What D1 found. fresh: [id, signature, whether the index may be wrong] of the newest writes.
+    """What D1 found. fresh: the newest writes.
 
     earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: the newest
     records that meet the filter; None without one.
@@ -130,7 +147,7 @@ class Found:
     bm25: Mapping[str, float]
     context: Mapping[str, float]
     exact: Mapping[str, float]
-    fresh: Sequence[Any]
+    fresh: Fresh
     earlier: Sequence[Any]
     matching: Matching | None
     dated: frozenset[str]
@@ -218,20 +235,19 @@ def estimated(query_signature: int, signature: str) -> float:
     return COSINES[(query_signature ^ int(signature, 16)).bit_count()]
 
 
-def nearest_fresh(rows: Sequence[Any], query_signature: int, found: Set[str]) -> dict[str, tuple[float, int]]:
+def nearest_fresh(fresh: Fresh, query_signature: int, found: Set[str]) -> dict[str, tuple[float, bool]]:
     """Return the estimated cosines of the fresh records that may be chosen, by id, each with whether it was changed.
 
-    Those are the `FRESH_CHOSEN` nearest, and what else was found. rows: [id, signature, changed].
+    Those are the `FRESH_CHOSEN` nearest, and what else was found.
     """
-    if not rows:
+    if not fresh.ids:
         return {}
-    ids, signatures, changed = zip(*rows, strict=True)
     # Up to 2,000 of them: each of these loops is the interpreter's own.
-    distances = list(map(int.bit_count, map(xor, repeat(query_signature), map(int, signatures, repeat(16)))))
+    distances = list(map(int.bit_count, map(xor, repeat(query_signature), map(int, fresh.signatures, repeat(16)))))
     farthest = sorted(distances)[:FRESH_CHOSEN][-1]
     return {
-        one: (COSINES[distance], changes)
-        for one, distance, changes in zip(ids, distances, changed, strict=True)
+        one: (COSINES[distance], changes == "1")
+        for one, distance, changes in zip(fresh.ids, distances, fresh.changed, strict=True)
         if distance <= farthest or one in found
     }
 
@@ -296,12 +312,12 @@ class _Stems(dict[tuple[int, ...], frozenset[str]]):
 
     def __init__(self, stems: Sequence[str]) -> None:
         super().__init__()
-        self._stems = stems
+        self._bits = [(1 << place, stem) for place, stem in enumerate(stems)]
 
     def __missing__(self, bits: tuple[int, ...]) -> frozenset[str]:
         """Read the bits."""
         whole = sum([number << (STEMS_EACH * place) for place, number in enumerate(bits)])
-        self[bits] = found = frozenset([stem for place, stem in enumerate(self._stems) if whole >> place & 1])
+        self[bits] = found = frozenset([stem for bit, stem in self._bits if whole & bit])
         return found
 
 

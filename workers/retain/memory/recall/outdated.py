@@ -15,6 +15,7 @@ import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from retain.memory.recall.languages.detection import COMMON
@@ -140,18 +141,29 @@ def _limit(
     return None if not found or max(valid, default=float("-inf")) > max(found) else max(found)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Statement:
-    """What a record states. stems: of its telling words; none if it is not compared. changed: it says that something is not
-    as it was. denied: the stems of each part that it contrasts with the truth. negated: it has a word that negates, outside
-    these parts.
+    """What a record states. text: empty if it is not compared. changed: it says that something is not as it was.
+
+    parts: those that it contrasts with the truth. negated: it has a word that negates, outside these parts.
     """
 
-    stems: frozenset[str]
+    text: str
+    language: str
     changed: bool
-    denied: tuple[frozenset[str], ...]
+    parts: Sequence[str]
     negated: bool
     since_ms: int
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of its telling words. Most statements are never asked for them: nothing contradicts them."""
+        return statement_terms(self.text, self.language) if self.text else frozenset()
+
+    @cached_property
+    def denied(self) -> tuple[frozenset[str], ...]:
+        """The stems of each part that it contrasts with the truth."""
+        return tuple(statement_terms(part, self.language) for part in self.parts)
 
 
 def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[float]:
@@ -171,17 +183,22 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
         _correct(query, statements, scores)
     negated, asked = bool(signs_in(query.text, language, kinds.negating)), frozenset(query.stems)
     for place, own in enumerate(statements):
+        if own.negated == negated or own.changed:
+            continue
         same = [
             scores[other]
             for other, one in enumerate(statements)
             if one.negated == negated and _is_alike(own, one) and len(asked & own.stems & one.stems) >= _SHARED
         ]
-        if own.negated != negated and not own.changed and same and 0 <= scores[place] - max(same) <= _OPPOSED:
+        if same and 0 <= scores[place] - max(same) <= _OPPOSED:
             scores[place] = max(same) - _STEP
     return scores
 
 
 def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]) -> None:
+    correcting = [(place, one) for place, one in enumerate(statements) if one.changed or one.parts]
+    if not correcting:
+        return
     asked = frozenset(query.stems)
     titles = COMMON.get(query.language, ())
     names = [one for one in _NAME.findall(query.text) if fold(one) not in titles]
@@ -190,7 +207,7 @@ def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]
         own = statements[place]
         later = [
             scores[other]
-            for other, one in enumerate(statements)
+            for other, one in correcting
             if (one.changed or _denies(one, own)) and _corrects(one, own, own.stems & asked, own.stems & named)
         ]
         if later and scores[place] > max(later) - _STEP:
@@ -201,13 +218,16 @@ def _statement(record: Record, language: str, signs: frozenset[str]) -> _Stateme
     """Return what a record states in a language. signs: words that say that something changed."""
     text = record.content
     if record.utterance is not None or len(text) > _SHORT:
-        return _Statement(frozenset(), changed=False, denied=(), negated=False, since_ms=record.valid_from_ms)
-    denied, rest = denials(text, language)
+        return _Statement("", language, changed=False, parts=(), negated=False, since_ms=record.valid_from_ms)
+    parts, rest = denials(text, language)
+    negating = KINDS[language].negating
+    seen = signs_in(text, language, signs | negating)
     return _Statement(
-        statement_terms(text, language),
-        changed=bool(signs_in(text, language, signs)),
-        denied=tuple(statement_terms(part, language) for part in denied),
-        negated=bool(signs_in(rest, language, KINDS[language].negating)),
+        text,
+        language,
+        changed=not signs.isdisjoint(seen),
+        parts=parts,
+        negated=bool(signs_in(rest, language, negating)) if parts else not negating.isdisjoint(seen),
         since_ms=record.valid_from_ms,
     )
 

@@ -239,7 +239,7 @@ def varied(ranked: Sequence[Candidate], weights: Weights, bits: int) -> list[Can
     changed = False
     for c in ranked[:RELATED_POOL]:
         if c.signature and c.length <= weights.short:
-            alike = sum([(c.signature ^ one).bit_count() <= bits for one in better])
+            alike = sum(map(bits.__ge__, map(int.bit_count, map(xor, repeat(c.signature), better))))
             better.append(c.signature)
             if alike >= REPEATED:
                 _add(c, "repeated", weights.repeated * min(alike - REPEATED + 1, REPEATED))
@@ -325,17 +325,22 @@ def _related(pool: Sequence[Candidate], heat: Sequence[float]) -> list[float]:
     means = [sum(row) / count for row in cosines]
     mean = sum(means) / count
     norms = [math.sqrt(max(1.0 - 2 * own + mean, _LEAST)) for own in means]
+    rows: list[list[float]] = []
     found: list[float] = []
-    for number, row in enumerate(cosines):
+    for number, cosine_row in enumerate(cosines):
         offset, norm = means[number] - mean, norms[number]
-        near = [
-            ((cosine - own - offset) / (norm * other), warmth)
-            for cosine, own, other, warmth in zip(row, means, norms, heat, strict=True)
-        ]
-        del near[number]  # not its own neighbour
+        after = zip(cosine_row[number + 1 :], means[number + 1 :], norms[number + 1 :], strict=True)
+        row = [earlier[number] for earlier in rows]
+        row.append(0.0)  # not its own neighbour
+        row += [(cosine - own - offset) / (norm * other) for cosine, own, other in after]
+        rows.append(row)
         # Sorting is most of the work, and neighbours that are less alike than most rarely count.
-        closer = [one for one in near if one[0] > _CLOSER]
-        best = sorted(closer if len(closer) >= RELATED_NEIGHBOURS else near, reverse=True)[:RELATED_NEIGHBOURS]
+        best = [one for one in zip(row, heat, strict=True) if one[0] > _CLOSER]
+        if len(best) < RELATED_NEIGHBOURS:
+            best = list(zip(row, heat, strict=True))
+            del best[number]
+        best.sort(reverse=True)
+        del best[RELATED_NEIGHBOURS:]
         whole = weighed = 0.0
         for alike, warmth in best:
             weight = alike * alike if alike > _LEAST else _LEAST * _LEAST

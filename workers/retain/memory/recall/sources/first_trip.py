@@ -9,7 +9,7 @@ from typing import Any
 from retain.json_text import read_own_json
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.evidence import Found
+from retain.memory.recall.evidence import Found, Fresh
 from retain.memory.recall.query import Query
 from retain.memory.recall.sources.full_text import by_words, found_words, full_text
 from retain.memory.recall.sources.matching import matching, read_matching
@@ -75,7 +75,7 @@ async def read_first(
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
     standing = frozenset(row["id"] for result in instructed for row in result.rows)
-    found = Found(ranked, context, exact, listed(fresh), earlier, met, dated, standing)
+    found = Found(ranked, context, exact, Fresh.read(fresh.rows[0]), earlier, met, dated, standing)
     return FirstRead(statistics, visible, found, others)
 
 

@@ -40,7 +40,7 @@ def evidence_of(meant: Meaning, found: Found) -> Evidence:
             **{one: scale.scaled(cosine) for one, (cosine, changed) in lately.items() if changed},
             **({one: scale.scaled(estimated(own, bits)) for one, bits in found.earlier} if own else {}),
         },
-        fresh=frozenset([one for one, _, _ in found.fresh] if own else []),
+        fresh=frozenset(found.fresh.ids if own else ()),
         floor=meant.nearest.floor,
         query_signature=own,
         bm25=found.bm25,
