@@ -1,10 +1,11 @@
 """Measure what a change gave: the Worker of an earlier commit next to this one's, in one bare workerd and in turn.
 
-    python -m benchmarks.versions REF [--connections 1 8] [--rounds 10] [--starts 6] [--json FILE]
+    python -m benchmarks.versions REF [--connections 1 8] [--rounds 10] [--starts 6] [--memories 2000] [--json FILE]
 
-A call of a tool (what is added to the direct call of its upstream), a run with three tool steps in a new instance, and the
-first call of a tool in a fresh process. Every ratio is taken within a round. Both use the schema of D1 of this commit, which
-the earlier one has to accept, and the packages that are installed now.
+A call of a tool (what is added to the direct call of its upstream), a run with three tool steps in a new instance, a
+recall of eight words among memories that were all just written, and the first call of a tool in a fresh process. Every
+ratio is taken within a round. Both use the schema of D1 of this commit, which the earlier one has to accept, and the
+packages that are installed now.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from benchmarks.harness.report import Comparison, Report
 from benchmarks.harness.retain_worker import Stores, python_worker, whole, with_stores
 from benchmarks.harness.services import Service, javascript
 from benchmarks.harness.workerd import Workerd, running
+from benchmarks.memories.__main__ import questions, texts
+from benchmarks.memories.over_http import OverHttp
 from benchmarks.proxy import setting
 from retain.cli.keys import new_signing_key
 from retain.gateway.routes import PREFIX
@@ -37,8 +40,9 @@ from tools.paths import CACHE, ROOT
 HERE = Path(__file__).parent
 NOW, BEFORE = "now", "before"
 AGENTS = HERE / "agents" / "definitions"
-CALLS, RUNS = 40, 12
-"""Operations of a block: calls of a tool, and runs."""
+CALLS, RUNS, RECALLS = 40, 12, 20
+"""Operations of a block: calls of a tool, runs, and recalls."""
+AGENT = "clerk"
 
 
 def sources_of(ref: str) -> Path:
@@ -79,9 +83,14 @@ def runs(workerd: Workerd) -> list[HttpContestant]:
     numbers = itertools.count()
 
     def run() -> Call:
-        return Call("POST", "/v1/agents/default/clerk/run", {"input": ASKED, "instance_id": f"run-{next(numbers)}"})
+        return Call("POST", f"/v1/agents/default/{AGENT}/run", {"input": ASKED, "instance_id": f"run-{next(numbers)}"})
 
     return [HttpContestant(name, workerd.ports[name], run, {"workerd": [workerd.pid]}) for name in (NOW, BEFORE)]
+
+
+def recalls(workerd: Workerd) -> list[HttpContestant]:
+    """Return a recall by each version, of the same memories."""
+    return [OverHttp(workerd, name, AGENT).contestant(name, "search", questions(2)) for name in (NOW, BEFORE)]
 
 
 def added(series: dict[str, Series], value: str) -> Spread:
@@ -96,7 +105,7 @@ def added(series: dict[str, Series], value: str) -> Spread:
 
 
 async def report_of(workerd: Workerd, api_key: str, connections: Sequence[int], rounds: int) -> Report:
-    """Return the figures of calls and runs with each number of connections."""
+    """Return the figures of calls, runs and recalls with each number of connections."""
     report = Report("versions")
     for number in connections:
         calls = await measure(proxied(workerd, api_key), number, Plan(rounds, CALLS, 200))
@@ -106,12 +115,13 @@ async def report_of(workerd: Workerd, api_key: str, connections: Sequence[int], 
                 Comparison(f"{what} added, {NOW} against {BEFORE}", number, added(calls, value))
             )
         report.add(of_calls, "call of a tool: ")
-        made = await measure(runs(workerd), number, Plan(rounds, RUNS, RUNS))
-        of_runs = Report("runs", [figures_of(one) for one in made.values()])
-        for what, of in (("time", _each_ms), ("CPU", _cpu_ms)):
-            times = made[NOW].paired(made[BEFORE], of)
-            of_runs.comparisons.append(Comparison(f"{what}, {NOW} against {BEFORE}", number, times))
-        report.add(of_runs, "run: ")
+        for one, both, count in (("run", runs(workerd), RUNS), ("recall", recalls(workerd), RECALLS)):
+            made = await measure(both, number, Plan(rounds, count, count))
+            compared = Report(one, [figures_of(series) for series in made.values()])
+            for what, of in (("time", _each_ms), ("CPU", _cpu_ms)):
+                times = made[NOW].paired(made[BEFORE], of)
+                compared.comparisons.append(Comparison(f"{what}, {NOW} against {BEFORE}", number, times))
+            report.add(compared, f"{one}: ")
     return report
 
 
@@ -146,6 +156,7 @@ def main() -> None:
     parser.add_argument("--connections", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--starts", type=int, default=6, help="fresh processes, in which each is called first in turn")
+    parser.add_argument("--memories", type=int, default=2000, help="how many memories there are to recall")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
     secrets = {name: base64.b64encode(os.urandom(32)).decode() for name in ("CREDENTIALS_KEY", "MEMORY_KEY")}
@@ -155,6 +166,7 @@ def main() -> None:
         stores = Stores(workerd)
         stores.migrate()
         key = setting.provision(stores, secrets["CREDENTIALS_KEY"], workerd.ports["upstream"])
+        OverHttp(workerd, NOW, AGENT).fill(list(itertools.islice(texts(1), options.memories)))
         report = asyncio.run(report_of(workerd, key, options.connections, options.rounds))
     print(report)
     starts: dict[str, list[tuple[float, float]]] = {}

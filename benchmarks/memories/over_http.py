@@ -25,20 +25,22 @@ _TOP_K = 10
 
 @dataclass(frozen=True)
 class OverHttp:
-    """A running Worker."""
+    """A running Worker. service: its name. agent: whose memories are filled and searched."""
 
     workerd: Workerd
+    service: str = "retain"
+    agent: str = AGENT
 
     def fill(self, texts: Sequence[str]) -> None:
         """Store texts. Raises: AssertionError when they are refused."""
         asyncio.run(self._fill(texts))
 
     async def _fill(self, texts: Sequence[str]) -> None:
-        client = await Client.connect(self.workerd.ports["retain"])
+        client = await Client.connect(self.workerd.ports[self.service])
         try:
             for first in range(0, len(texts), FILLED):
                 some = [{"content": text} for text in texts[first : first + FILLED]]
-                body = {"tenant": TENANT, "agent_type": AGENT, "memories": some}
+                body = {"tenant": TENANT, "agent_type": self.agent, "memories": some}
                 status, answer = await client.ask(Call("POST", "/admin/seed-memory", body).bytes_for("127.0.0.1"))
                 assert status == 201, answer[:500]
         finally:
@@ -49,13 +51,13 @@ class OverHttp:
         base = f"/admin/tenants/{TENANT}/memories"
 
         def search() -> Call:
-            return Call("POST", f"{base}/recall", {"query": next(texts), "agent_type": AGENT, "top_k": _TOP_K})
+            return Call("POST", f"{base}/recall", {"query": next(texts), "agent_type": self.agent, "top_k": _TOP_K})
 
         def add() -> Call:
-            return Call("POST", base, {"content": next(texts), "agent_type": AGENT}, expected=201)
+            return Call("POST", base, {"content": next(texts), "agent_type": self.agent}, expected=201)
 
         made = {"search": search, "add": add}[what]
-        return HttpContestant(name, self.workerd.ports["retain"], made, {"workerd": [self.workerd.pid]})
+        return HttpContestant(name, self.workerd.ports[self.service], made, {"workerd": [self.workerd.pid]})
 
 
 @contextmanager
