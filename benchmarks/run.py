@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tools.paths import CACHE
 
-SIDE_BY_SIDE = ("proxy", "agents", "memories")
+SIDE_BY_SIDE = ("proxy", "agents", "memories", "start")
 """Benchmarks on the harness: each takes --quick, --json and --plot, and compares in one run."""
 ALONE: Mapping[str, Sequence[str]] = {"agent": ()}
 """Those of Retain alone, through wrangler, and their arguments. Not in the quick mode."""

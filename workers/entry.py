@@ -17,6 +17,7 @@ import fastjsonschema  # noqa: F401
 import ulid  # noqa: F401
 
 import assembly.gateway  # noqa: F401 -- here, not with the first call of a tool: see the comment below
+import retain.routing.health
 from adapters.body import ArrivingBody
 from adapters.web import Headers, platform_response
 from assembly.root import Assembly, assembly_of
@@ -44,8 +45,8 @@ _OF_OPENAI = ("/v1/chat/", "/v1/models")
 """Under which OpenAI's interface of chat models is answered."""
 _CROSSED = "/v1/"
 """Where pages of the origins may come that keys of applications allow."""
-# What a call of a tool needs is loaded with this module, and so is in the memory snapshot that Cloudflare takes of a
-# deployed Worker. All other areas are loaded by their first request.
+# What a call of a tool and `GET /healthz` need is loaded with this module, and so is in the memory snapshot that Cloudflare
+# takes of a deployed Worker. All other areas are loaded by their first request.
 # Source: https://developers.cloudflare.com/workers/languages/python/how-python-workers-work/
 _log = logging.getLogger("retain.entry")
 _memory = Memory(now_ms)
@@ -194,9 +195,7 @@ def _match(assembly: Assembly, method: str, path: str) -> Match:
         from retain.routing.protected_resources import ROUTER as PROTECTED_RESOURCES
 
         return PROTECTED_RESOURCES.match(method, path, admitting(lambda: assembly.protected_resources))
-    from retain.routing.health import ROUTER as HEALTH
-
-    return HEALTH.match(method, path, admitting(lambda: assembly.readiness))
+    return retain.routing.health.ROUTER.match(method, path, admitting(lambda: assembly.readiness))
 
 
 def _refusal(url: str, error: errors.RetainError, request_id: str) -> Response:

@@ -31,10 +31,13 @@ class Workerd:
 
 
 @contextmanager
-def running(name: str, services: Sequence[Service], *, log: Path | None = None) -> Iterator[Workerd]:
+def running(
+    name: str, services: Sequence[Service], *, log: Path | None = None, options: Sequence[str] = ()
+) -> Iterator[Workerd]:
     """Run services until the block ends, with empty stores.
 
     name: of the folder in `.cache`; two that run at the same time need two. log: where the Workers' own output goes.
+    options: further ones of `workerd serve`.
     Raises: SystemExit when workerd does not start.
     """
     folder, state = CACHE / f"bench-{name}", CACHE / f"bench-{name}-state"
@@ -42,7 +45,7 @@ def running(name: str, services: Sequence[Service], *, log: Path | None = None) 
     shutil.rmtree(state, ignore_errors=True)
     state.mkdir(parents=True)
     with (log or Path(os.devnull)).open("wb") as output:
-        process, ports = _start(folder, state, [one.name for one in services if one.called], output.fileno())
+        process, ports = _start(folder, state, [one.name for one in services if one.called], output.fileno(), options)
         try:
             yield Workerd(ports, process.pid, state)
         finally:
@@ -51,11 +54,11 @@ def running(name: str, services: Sequence[Service], *, log: Path | None = None) 
 
 
 def _start(
-    folder: Path, state: Path, called: Sequence[str], output: int
+    folder: Path, state: Path, called: Sequence[str], output: int, options: Sequence[str]
 ) -> tuple[subprocess.Popen[bytes], dict[str, int]]:
     read, write = os.pipe()
     command = [str(prepare()), "serve", "--experimental", f"--control-fd={write}", f"--directory-path=disk={state}"]
-    process = subprocess.Popen([*command, "config.capnp"], cwd=folder, stdout=output, pass_fds=[write])
+    process = subprocess.Popen([*command, *options, "config.capnp"], cwd=folder, stdout=output, pass_fds=[write])
     os.close(write)
     try:
         return process, _reported(read, called)

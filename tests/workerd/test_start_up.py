@@ -10,7 +10,7 @@ pytestmark = pytest.mark.workerd
 
 HEAVY = ("pydantic", "pydantic_core", "jwt", "annotated_types", "typing_inspection")
 LATER = ("retain.agents", "retain.admin", "retain.models", "retain.memory.semantic")
-OF_A_CALL = ("retain.gateway.proxy", "fastjsonschema", "ulid")
+OF_A_CALL = ("retain.gateway.proxy", "fastjsonschema", "ulid", "retain.routing.health")
 
 
 def _below(modules: list[str], *packages: str) -> list[str]:
@@ -24,7 +24,7 @@ def test_the_entry_module_loads_what_a_call_of_a_tool_needs_and_no_other_area_or
     assert "durable_objects.agent_runtime" in loaded
     assert _below(loaded, *HEAVY) == []
     assert _below(loaded, *LATER) == []
-    assert set(OF_A_CALL) <= set(loaded), "the first call of a tool loads nothing"
+    assert set(OF_A_CALL) <= set(loaded), "the first call of a tool, and the first `GET /healthz`, load nothing"
 
 
 def test_the_proxy_needs_no_heavy_library(worker: TestWorker) -> None:
