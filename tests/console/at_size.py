@@ -51,6 +51,12 @@ def _page_on(page: Page, base_url: str, tenant: LargeTenant) -> None:
     expect(newest).not_to_have_attribute("href", first or "")
     page.get_by_role("link", name="Newest").click()
     expect(newest).to_have_attribute("href", first or "")
+    page.goto(f"{base_url}/console#/{tenant.tenant_id}/memory?agent_type=sdr")
+    memory = page.locator(".memories > li > a").first
+    expect(memory).to_be_visible()
+    first = memory.get_attribute("href")
+    page.get_by_role("link", name="Next").click()
+    expect(memory).not_to_have_attribute("href", first or "")
 
 
 def _scroll_through(page: Page, base_url: str, tenant: LargeTenant) -> None:
