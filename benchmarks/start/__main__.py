@@ -23,7 +23,7 @@ from benchmarks.harness.figures import Spread
 from benchmarks.harness.plot import bars
 from benchmarks.harness.report import Report
 from benchmarks.start import imports, upload
-from benchmarks.start.first import CONSTANT, TOOL, side_by_side, with_snapshots
+from benchmarks.start.first import TOOL, side_by_side, with_snapshots
 
 PARTS = ("first", "snapshots", "imports", "upload")
 ROUNDS, IMPORT_ROUNDS = 6, 3
@@ -44,7 +44,7 @@ def main() -> None:
     if "first" in options.only:
         report.add(side_by_side(rounds), "")
     if "snapshots" in options.only:
-        report.add(with_snapshots(rounds, *([(CONSTANT, TOOL)] if options.quick else [])), "")
+        report.add(with_snapshots(rounds, *([(TOOL,)] if options.quick else [])), "")
     print(report)
     if "imports" in options.only:
         found = imports.measured(1, main_only=True) if options.quick else imports.measured(IMPORT_ROUNDS)
