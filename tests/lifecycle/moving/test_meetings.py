@@ -59,13 +59,13 @@ class Moving:
 
     async def step(self) -> None:
         """Take a step of the move that is open, or of a new one to the next database."""
+        self._worker.clock.advance(KEPT_MS)
         if self._several:
             where = (await self._worker.request("GET", f"{ADMIN}/shard")).content
             target = where["move"]["target"] if (where["move"] or {}).get("state") == "running" else self._next(where)
             answer = await self._worker.request("POST", f"{ADMIN}/shard", {"shard": target})
             assert answer.status in (200, 202) or answer.content["code"] == "tenant_busy", answer.body
             self.moves += answer.status == 200
-        self._worker.clock.advance(KEPT_MS)
 
     def _next(self, where: Any) -> str:
         return SHARDS[(SHARDS.index(where["shard"]) + 1) % len(SHARDS)]
@@ -112,8 +112,10 @@ async def _done(parts: Sequence[Part], shop: Shop, shards: int) -> tuple[dict[st
             await features.work()
         for name in ("erase_ann", "erase_cranes"):
             if any(part[0] == name for part in parts):
-                for _ in range(3):
+                for _ in range(8):  # one that waited for items or for a move begins its last steps again
                     await features.do(name)
+                    if features.erased:
+                        break
                     worker.clock.advance(KEPT_MS)
                 await features.work()
         if shards > 1:

@@ -48,6 +48,7 @@ _OWED = f"""
 SELECT o.record_id, o.at_ms FROM memory_outbox o WHERE o.tenant_id = ?1 AND o.scope_id IN ({OF_USER})
   AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id) LIMIT {RECORDS}
 """
+_ITEMS = "SELECT 1 FROM memory_items WHERE tenant_id = ?1 AND user_id = ?2 LIMIT 1"
 _SCOPES = f"FROM scopes WHERE tenant_id = {{tenant}} AND scope_id IN ({OF_USER})"
 _MARK = """
 INSERT INTO erased_users (tenant_id, user_id, last_run_id, erased_at_ms) VALUES (?, ?, ?, ?)
@@ -118,7 +119,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
 
     async def decide() -> Change | None:
         looks: list[Statement] = [
-            (look, (job.tenant_id, user_id)) for look in (_LEARNED, _OWED, OF_USER, COPIES_OF_USER)
+            (look, (job.tenant_id, user_id)) for look in (_LEARNED, _OWED, OF_USER, _ITEMS, COPIES_OF_USER)
         ]
         if any(found.rows for found in await stores.sql.batch(looks)) or not await is_clear(stores, job):
             return None
