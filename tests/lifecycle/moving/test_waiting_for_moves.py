@@ -178,3 +178,17 @@ async def test_a_move_that_fails_does_not_hold_up_others_and_is_undone_after_a_d
             deployment.clock.advance(KEPT_MS)
         assert (await deployment.mover.moves.get("first", move.move_id)).state == "cancelled"
         assert deployment.rows(HOME, "first") == before
+
+
+async def test_an_item_that_is_put_for_a_user_while_the_erasure_waits_is_erased_as_well(worker: Worker) -> None:
+    path = f"{ADMIN}/items/shop/s-1/cart/one"
+    states = []
+    for text in ("before", "meanwhile"):
+        assert (await worker.request("PUT", path, {"value": text, "user_id": "ann"})).status in (200, 201)
+        states.append((await worker.request("POST", f"{ADMIN}/erase", {"user": "ann"})).status)
+        worker.clock.advance(KEPT_MS)
+    while states[-1] == 202 and len(states) < 9:
+        states.append((await worker.request("POST", f"{ADMIN}/erase", {"user": "ann"})).status)
+        worker.clock.advance(KEPT_MS)
+    assert (states[0], states[-1]) == (202, 200)
+    assert await worker.rows("SELECT * FROM memory_items") == []
