@@ -25,9 +25,7 @@ ALONE: Mapping[str, Sequence[str]] = {"agent": ()}
 def main() -> None:
     """Run each benchmark. Raises: SystemExit when one of them fails."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.run", description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument(
-        "--quick", action="store_true", help="under two minutes: finds errors, and says nothing of speed"
-    )
+    parser.add_argument("--quick", action="store_true", help="a few minutes: finds errors, and says nothing of speed")
     parser.add_argument("--only", nargs="+", choices=[*SIDE_BY_SIDE, *ALONE], default=[*SIDE_BY_SIDE, *ALONE])
     parser.add_argument("--into", type=Path, default=CACHE / "bench", help="folder of the figures and plots")
     options = parser.parse_args()
