@@ -26,6 +26,8 @@ _SERVED = re.compile(r"Look at it: (http://\S+/console)")
 @pytest.mark.timeout(300)
 def test_make_demo_decides_three_mails_and_the_reason_of_each_is_three_clicks_away() -> None:
     command = ["make", "demo", "SERVE=1"]
+    # Whoever runs these tests in the background of a shell ignores this signal, and what it starts would inherit that.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         command, cwd=ROOT, env=make_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
