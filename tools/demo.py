@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import signal
 import tempfile
 import time
 from collections.abc import Sequence
@@ -117,6 +118,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--serve", action="store_true", help="keep serving what it did, for the console, until Ctrl-C")
     options = parser.parse_args(arguments)
+    if options.serve:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server ends with the demo
     started = time.monotonic()
     _out.print(
         "Starting the real wrangler and workerd with a fresh state (D1, KV, R2, Durable Objects, Vectorize stand-in) …"

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, expect
 
@@ -26,8 +27,6 @@ _SERVED = re.compile(r"Look at it: (http://\S+/console)")
 @pytest.mark.timeout(300)
 def test_make_demo_decides_three_mails_and_the_reason_of_each_is_three_clicks_away() -> None:
     command = ["make", "demo", "SERVE=1"]
-    # Whoever runs these tests in the background of a shell ignores this signal, and what it starts would inherit that.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(
         command, cwd=ROOT, env=make_environment(), stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -40,9 +39,12 @@ def test_make_demo_decides_three_mails_and_the_reason_of_each_is_three_clicks_aw
                     _find_the_reason(served[1])
                     break
         finally:
-            os.killpg(process.pid, signal.SIGINT)
+            os.killpg(process.pid, signal.SIGTERM)
     _check_story("".join(lines))
-    assert _SERVED.search(lines[-1]), "".join(lines)
+    served = _SERVED.search(lines[-1])
+    assert served, "".join(lines)
+    with pytest.raises(httpx.ConnectError):
+        httpx.get(served[1], trust_env=False)
 
 
 def _find_the_reason(address: str) -> None:

@@ -140,12 +140,10 @@ FOUND_SOON: Mapping[str, Callable[[Patch], None]] = {
     fault.__name__: fault
     for fault in (
         expiry_is_ignored,
-        an_expired_row_does_not_hide_its_legacy_value,
         a_delete_leaves_legacy_rows,
         a_delete_leaves_the_hot_copy,
         hot_keys_forget_the_tenant,
         a_removed_row_leaves_what_it_hides,
-        any_object_is_adopted,
         a_put_does_not_seal,
         a_copy_is_not_sealed,
         nothing_is_swept,
@@ -158,6 +156,8 @@ FOUND_SOON: Mapping[str, Callable[[Patch], None]] = {
 FOUND_LATER: Mapping[str, Callable[[Patch], None]] = {
     fault.__name__: fault
     for fault in (
+        any_object_is_adopted,
+        an_expired_row_does_not_hide_its_legacy_value,
         a_write_to_a_legacy_key_leaves_the_canonical_value,
         a_put_leaves_an_older_hot_copy,
         the_daily_work_seals_nothing,

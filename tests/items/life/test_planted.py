@@ -1,4 +1,7 @@
-"""The machine finds planted faults: each alone makes it fail, within a bounded walk with a fixed seed."""
+"""The machine finds planted faults: each alone makes it fail, within a bounded walk.
+
+A walk also depends on the order of sets, which a process does not choose, so a few seeds are tried.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,8 @@ from tests.items.life.machine import ItemsMachine
 from tests.items.life.planted import FOUND_LATER, FOUND_SOON
 from tests.support.machines import soaking
 
+SEEDS = 4
+
 
 def _fails(fault: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatch, examples: int) -> None:
     fault(patch)
@@ -25,9 +30,13 @@ def _fails(fault: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatc
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    planted = type("Planted", (ItemsMachine,), {})
-    with pytest.raises((AssertionError, RetainError)):
-        run_state_machine_as_test(seed(2)(planted), settings=searching)
+    for number in range(1, SEEDS + 1):
+        planted = type("Planted", (ItemsMachine,), {})
+        try:
+            run_state_machine_as_test(seed(number)(planted), settings=searching)
+        except (AssertionError, RetainError):
+            return
+    pytest.fail("no walk found the fault")
 
 
 @pytest.mark.parametrize("fault", FOUND_SOON)
