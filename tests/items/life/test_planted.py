@@ -6,6 +6,7 @@ A walk also depends on the order of sets, which a process does not choose, so a 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
@@ -14,6 +15,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from retain.errors import RetainError
 from tests.items.life.machine import ItemsMachine
 from tests.items.life.planted import FOUND_LATER, FOUND_SOON
+from tests.items.life.programs import PROGRAMS
 from tests.support.machines import soaking
 
 SEEDS = 4
@@ -42,6 +44,21 @@ def _fails(fault: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatc
 @pytest.mark.parametrize("fault", FOUND_SOON)
 def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _fails(FOUND_SOON[fault], monkeypatch, 150)
+
+
+@pytest.mark.parametrize("fault", PROGRAMS)
+@pytest.mark.parametrize("planted", [True, False])
+def test_a_program_fails_on_the_fault_that_it_finds_and_on_nothing_else(
+    fault: str, planted: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if planted:
+        FOUND_LATER[fault](monkeypatch)
+    machine = ItemsMachine()
+    try:
+        with pytest.raises((AssertionError, RetainError)) if planted else nullcontext():
+            PROGRAMS[fault](machine)
+    finally:
+        machine.teardown()
 
 
 @pytest.mark.soak
