@@ -1,27 +1,20 @@
 # mypy: ignore-errors
 """The agent of the benchmark on LangGraph with its SQLite checkpointer and store. `own_process` runs it.
 
-Reads a line of JSON for each block, {"connections", "calls"}, and answers one with the milliseconds of each run. Each run
-has a thread of its own, reads the last ten episodes, makes three tool steps, and stores an episode. Checkpoints are written
-before the next step begins (`durability="sync"`).
+Each run has a thread of its own, reads the last ten episodes, makes three tool steps, and stores an episode. Checkpoints are
+written before the next step begins (`durability="sync"`).
 """
 
 import asyncio
-import json
 import operator
-import re
 import sys
-import time
 import uuid
-from collections.abc import Iterator
 from typing import Annotated, Any, TypedDict
 
+from clerk_process import ASKED, EPISODES, answered, serve
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.store.sqlite.aio import AsyncSqliteStore
-
-EPISODES = 10
-ASKED = "Where is A-17?"
 
 
 class State(TypedDict):
@@ -36,16 +29,10 @@ class State(TypedDict):
 
 def _scripted(state: State) -> dict[str, Any]:
     results = sum(message["role"] == "tool" for message in state["messages"])
-    order = re.search(r"A-\d+", state["input"])[0]
-    text = f"Order {order} is on its way."
-    steps = [
-        ("set", {"key": "order", "value": order}),
-        ("get", {"key": "order"}),
-        ("set", {"key": "draft", "value": text}),
-    ]
-    if results == len(steps):
-        return {"messages": [{"role": "assistant", "content": text}], "output": text}
-    tool, arguments = steps[results]
+    answer = answered(state["input"], results)
+    if isinstance(answer, str):
+        return {"messages": [{"role": "assistant", "content": answer}], "output": answer}
+    tool, arguments = answer
     return {"messages": [{"role": "assistant", "call": {"tool": tool, "arguments": arguments}}]}
 
 
@@ -73,24 +60,15 @@ async def _served(folder: str) -> None:
         graph.add_edge("tool", "model")
         agent = graph.compile(checkpointer=saver, store=store)
 
-        async def run() -> float:
-            started_ns, thread = time.perf_counter_ns(), uuid.uuid4().hex
+        async def run() -> None:
+            thread = uuid.uuid4().hex
             namespace = ("episodes", thread)
             past = [item.value["text"] for item in await store.asearch(namespace, limit=EPISODES)]
             begun = {"input": ASKED, "episodes": past, "messages": [{"role": "user", "content": ASKED}], "working": {}}
             done = await agent.ainvoke(begun, {"configurable": {"thread_id": thread}}, durability="sync")
             await store.aput(namespace, uuid.uuid4().hex, {"text": f"input: {ASKED}\noutput: {done['output']}"})
-            return (time.perf_counter_ns() - started_ns) / 1e6
 
-        async def some(left: Iterator[int]) -> list[float]:
-            return [await run() for _ in left]
-
-        print(json.dumps("ready"), flush=True)
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            wanted = json.loads(line)  # noqa: TID251 -- the interpreter that runs this has nothing of Retain
-            left = iter(range(wanted["calls"]))
-            several = await asyncio.gather(*(some(left) for _ in range(wanted["connections"])))
-            print(json.dumps([time_ms for times_ms in several for time_ms in times_ms]), flush=True)
+        await serve(run)
 
 
 asyncio.run(_served(sys.argv[1]))

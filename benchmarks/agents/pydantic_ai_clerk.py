@@ -1,28 +1,22 @@
 # mypy: ignore-errors
 """The agent of the benchmark on pydantic-ai, durable by DBOS on SQLite. `own_process` runs it.
 
-Reads a line of JSON for each block, {"connections", "calls"}, and answers one with the milliseconds of each run. Each run
-is a workflow of its own, reads the last ten episodes, makes three tool steps, and stores an episode: DBOS writes what each
-step gave before the next one begins.
+Each run is a workflow of its own, reads the last ten episodes, makes three tool steps, and stores an episode: DBOS writes
+what each step gave before the next one begins.
 """
 
 import asyncio
-import json
-import re
 import sys
-import time
 import uuid
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import aiosqlite
+from clerk_process import ASKED, EPISODES, answered, serve
 from dbos import DBOS
 from pydantic_ai import Agent, ModelMessage, ModelResponse, RunContext, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.durable_exec.dbos import DBOSDurability
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-EPISODES = 10
-ASKED = "Where is A-17?"
 TABLE = "CREATE TABLE episodes (id INTEGER PRIMARY KEY, thread TEXT NOT NULL, text TEXT NOT NULL)"
 INDEX = "CREATE INDEX episodes_of_thread ON episodes (thread, id)"
 LAST = "SELECT text FROM episodes WHERE thread = ? ORDER BY id DESC LIMIT ?"
@@ -38,16 +32,8 @@ class Working:
 
 async def _scripted(messages: list[ModelMessage], _: AgentInfo) -> ModelResponse:
     results = sum(isinstance(part, ToolReturnPart) for message in messages for part in message.parts)
-    order = re.search(r"A-\d+", ASKED)[0]
-    text = f"Order {order} is on its way."
-    steps = [
-        ("set", {"key": "order", "value": order}),
-        ("get", {"key": "order"}),
-        ("set", {"key": "draft", "value": text}),
-    ]
-    if results == len(steps):
-        return ModelResponse(parts=[TextPart(text)])
-    return ModelResponse(parts=[ToolCallPart(*steps[results])])
+    answer = answered(ASKED, results)
+    return ModelResponse(parts=[TextPart(answer) if isinstance(answer, str) else ToolCallPart(*answer)])
 
 
 agent = Agent(FunctionModel(_scripted), deps_type=Working, name="clerk", capabilities=[DBOSDurability()])
@@ -89,21 +75,7 @@ async def _served(folder: str) -> None:
             return done.output
 
         DBOS.launch()
-
-        async def run() -> float:
-            started_ns = time.perf_counter_ns()
-            await whole(uuid.uuid4().hex)
-            return (time.perf_counter_ns() - started_ns) / 1e6
-
-        async def some(left: Iterator[int]) -> list[float]:
-            return [await run() for _ in left]
-
-        print(json.dumps("ready"), flush=True)
-        while line := await asyncio.to_thread(sys.stdin.readline):
-            wanted = json.loads(line)  # noqa: TID251 -- the interpreter that runs this has nothing of Retain
-            left = iter(range(wanted["calls"]))
-            several = await asyncio.gather(*(some(left) for _ in range(wanted["connections"])))
-            print(json.dumps([time_ms for times_ms in several for time_ms in times_ms]), flush=True)
+        await serve(lambda: whole(uuid.uuid4().hex))
         DBOS.destroy()
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.workerd
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)
 def test_the_quick_mode_of_a_benchmark_ends_with_figures_and_a_plot(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", name, "--into", str(tmp_path)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=480, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     written = read_own_json((tmp_path / f"{name}.json").read_text())
     assert isinstance(written, dict)

@@ -1,4 +1,4 @@
-"""Programs of the machine's steps, for faults that random walks rarely find: what walks found, in as few steps as it takes."""
+"""Programs of the machine's steps, for faults that random walks rarely find: what walks found, in few steps."""
 
 from __future__ import annotations
 
