@@ -36,6 +36,7 @@ python_modules/pyvenv.cfg: locks/worker.txt tools/vendor.py | .venv/.ready
 	@touch $@
 
 setup: .venv/.ready node_modules/.ready python_modules/pyvenv.cfg ## install everything the other targets need
+	@$(VENV) -m tools.precompile
 
 chromium: .venv/.ready ## install the browser of the tests where this user may, or say how
 	@$(VENV) -m tools.chromium

@@ -2,7 +2,8 @@
 
 Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
 folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file, and their
-function tools are included as modules; the local embedding table only when the configuration needs it.
+function tools are included as modules; the local embedding table only when the configuration needs it. Each module
+has its bytecode next to it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Any
 
 from retain.models.embedders.static import table_file
 from tools.agent_definitions import check_models, compile_agents
+from tools.bytecode import with_bytecode
 from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
 from tools.public_files import folder_of, public_files
 
@@ -81,12 +83,15 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents", sources
 
 
 def stage(config: dict[str, Any], target: Path) -> int:
-    """Make `target` contain what the configuration needs; return how many files changed."""
-    if config.get("vars", {}).get("RETAIN_ENVIRONMENT") == "production" and "python_workers_development" in config.get(
-        "compatibility_flags", []
-    ):
+    """Make `target` contain what the configuration needs; return how many files changed.
+
+    For production every module is compiled; a local server compiles by itself what changed since `make setup`.
+    """
+    environment = config.get("vars", {}).get("RETAIN_ENVIRONMENT")
+    if environment == "production" and "python_workers_development" in config.get("compatibility_flags", []):
         raise SystemExit("a production configuration must not carry the flag python_workers_development")
-    return mirror(wanted_files(config), target) + mirror(public_files(), folder_of(target))
+    files = with_bytecode(wanted_files(config), compiled=environment == "production")
+    return mirror(files, target) + mirror(public_files(), folder_of(target))
 
 
 def mirror(wanted: dict[str, bytes], target: Path) -> int:

@@ -15,7 +15,7 @@ def python_packages() -> dict[str, bytes]:
     return {
         f"python_modules/{path.relative_to(PACKAGES).as_posix()}": path.read_bytes()
         for path in sorted(PACKAGES.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file()
     }
 
 

@@ -24,6 +24,7 @@ from benchmarks.harness.services import (
 from benchmarks.harness.workerd import Workerd
 from retain.host.sql import split_statements
 from retain.json_text import read_own_json
+from tools.bytecode import MAIN, with_bytecode
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT, STAND_IN_CONFIG
 from tools.stage import read_config, wanted_files
@@ -51,7 +52,8 @@ def python_worker(
 ) -> Service:
     """Return a Worker in Python. modules: with `entry.py`. packages: whether the vendored ones are with it."""
     config = configuration()
-    ordered = {path: modules[path] for path in sorted(modules, key=lambda path: (path != "entry.py", path))}
+    files = with_bytecode(modules, compiled=True)
+    ordered = {path: files[path] for path in sorted(files, key=lambda path: (path != MAIN, path))}
     return worker(
         name,
         ordered,

@@ -16,6 +16,7 @@ import pytest
 
 from tests.docs.markdown import page
 from tests.support.contract import check_exchange
+from tools.bytecode import with_bytecode
 from tools.local_config import shards_wanted, write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
@@ -47,7 +48,8 @@ def staged(
         content["rules"].append({"type": "Data", "globs": ["**/*.pem"], "fallthrough": True})
         config.write_text(json.dumps(content, indent=2) + "\n")
         with tempfile.TemporaryDirectory() as folder:
-            mirror(wanted_files(content, _agents(Path(folder))) | _package_files(packages), target)
+            staged = wanted_files(content, _agents(Path(folder))) | _package_files(packages)
+            mirror(with_bytecode(staged, compiled=False), target)
         mirror(public_files(), folder_of(target))
         yield config
     finally:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tools.bytecode import with_bytecode
 from tools.cluster.capnp_text import Embedded, Value, text_of
 from tools.cluster.migrations import migration_list
 from tools.offline_runtime import prepare
@@ -64,7 +65,8 @@ class Cluster:
 
 def node_files(config: dict[str, Any], cluster: Cluster) -> dict[str, bytes]:
     """Return the content of a node's folder: `config.capnp` and what it embeds. config: a wrangler configuration."""
-    staged = {f"retain/{name}": content for name, content in wanted_files(config).items()}
+    own = with_bytecode(wanted_files(config), compiled=True)
+    staged = {f"retain/{name}": content for name, content in own.items()}
     packages = python_packages()
     stand_in = {
         f"vectors/{path.name}": path.read_bytes()

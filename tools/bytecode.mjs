@@ -1,0 +1,27 @@
+// Compile modules of Python with the interpreter that the Worker runs on: node bytecode.mjs PYODIDE TAG SOURCES TARGET
+// The files of SOURCES become `<name>.pyc` in TARGET. Bytecode for another TAG than the interpreter's own is refused.
+import { pathToFileURL } from "node:url";
+
+const [pyodide, tag, sources, target] = process.argv.slice(2);
+const { loadPyodide } = await import(pathToFileURL(`${pyodide}/pyodide.mjs`));
+// Without a fixed seed constant sets are written in another order each time.
+const interpreter = await loadPyodide({ env: { HOME: "/", PYTHONHASHSEED: "0" } });
+for (const [folder, root] of [["/sources", sources], ["/target", target]]) {
+  interpreter.FS.mkdir(folder);
+  interpreter.FS.mount(interpreter.FS.filesystems.NODEFS, { root }, folder);
+}
+interpreter.globals.set("tag", tag);
+interpreter.runPython(`
+import pathlib, py_compile, sys
+
+assert sys.implementation.cache_tag == tag, sys.implementation.cache_tag
+for path in pathlib.Path("/sources").rglob("*.py"):
+    name = path.relative_to("/sources")
+    py_compile.compile(
+        path,
+        cfile=f"/target/{name}c",
+        dfile=str(name),
+        doraise=True,
+        invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
+    )
+`);

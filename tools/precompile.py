@@ -1,0 +1,35 @@
+"""Compile what the Worker imports before it is first started here: the last step of `make setup`.
+
+The bytecode of the vendored packages is written next to them; that of Retain's own modules is kept for `tools.stage`, which
+compiles nothing itself for a local server. What was kept for earlier sources is removed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.bytecode import KEPT, kept_at, with_bytecode
+from tools.paths import PRODUCTION_CONFIG
+from tools.stage import mirror, read_config, wanted_files
+from tools.vendor import TARGET as PACKAGES
+
+
+def precompile(packages: Path = PACKAGES) -> int:
+    """Compile all that is not compiled yet; return how many files of the packages changed. Raises: SystemExit."""
+    own = wanted_files(read_config(PRODUCTION_CONFIG))
+    vendored = {
+        path.relative_to(packages).as_posix(): path.read_bytes()
+        for path in packages.rglob("*")
+        if path.is_file() and path.suffix != ".pyc"
+    }
+    with_bytecode(own, compiled=True)
+    changed = mirror(with_bytecode(vendored, compiled=True), packages)
+    wanted = {kept_at(name, content) for files in (own, vendored) for name, content in files.items()}
+    for path in KEPT.iterdir():
+        if path.is_file() and path not in wanted:
+            path.unlink()
+    return changed
+
+
+if __name__ == "__main__":
+    precompile()
