@@ -19,10 +19,11 @@ from tools.paths import CACHE, NODE_BIN, ROOT
 TAG = "cpython-314"
 """What names of bytecode end with, for the interpreter that the compatibility date chooses."""
 MAIN = "entry.py"
-"""The main module, which the platform executes as its source."""
 KEPT = CACHE / "bytecode"
 _PYODIDE = ROOT / "node_modules" / "pyodide"
 _COMPILER = Path(__file__).with_suffix(".mjs")
+_AS_SOURCE = (MAIN, "pydantic/v1/")
+"""What goes without: what the platform executes as its source, and what nothing in Retain imports."""
 
 
 def with_bytecode(files: Mapping[str, bytes], *, compiled: bool) -> dict[str, bytes]:
@@ -31,7 +32,11 @@ def with_bytecode(files: Mapping[str, bytes], *, compiled: bool) -> dict[str, by
     compiled: whether a module whose bytecode is not kept is compiled, or goes without.
     Raises: SystemExit for a module that cannot be compiled.
     """
-    kept = {name: kept_at(name, content) for name, content in files.items() if name.endswith(".py") and name != MAIN}
+    kept = {
+        name: kept_at(name, content)
+        for name, content in files.items()
+        if name.endswith(".py") and not name.startswith(_AS_SOURCE)
+    }
     if compiled:
         _compile({name: files[name] for name, path in kept.items() if not path.exists()})
     return {**files, **{cached(name): path.read_bytes() for name, path in kept.items() if path.exists()}}
@@ -45,7 +50,7 @@ def cached(name: str) -> str:
 
 def kept_at(name: str, content: bytes) -> Path:
     """Return the file that keeps the bytecode of a module. It has the module's name in it."""
-    return KEPT / hashlib.sha256(b"\0".join((TAG.encode(), name.encode(), content))).hexdigest()
+    return KEPT / hashlib.sha256(b"\0".join((_COMPILER.read_bytes(), name.encode(), content))).hexdigest()
 
 
 def _compile(modules: Mapping[str, bytes]) -> None:

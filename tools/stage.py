@@ -82,15 +82,18 @@ def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents", sources
     return files
 
 
-def stage(config: dict[str, Any], target: Path) -> int:
+def stage(config: dict[str, Any], target: Path, *, sources_only: bool = False) -> int:
     """Make `target` contain what the configuration needs; return how many files changed.
 
-    For production every module is compiled; a local server compiles by itself what changed since `make setup`.
+    sources_only: without bytecode. With it every module is compiled for production, and for a local server those that
+    `make setup` has compiled are used: it compiles by itself what has changed since.
     """
     environment = config.get("vars", {}).get("RETAIN_ENVIRONMENT")
     if environment == "production" and "python_workers_development" in config.get("compatibility_flags", []):
         raise SystemExit("a production configuration must not carry the flag python_workers_development")
-    files = with_bytecode(wanted_files(config), compiled=environment == "production")
+    files = wanted_files(config)
+    if not sources_only:
+        files = with_bytecode(files, compiled=environment == "production")
     return mirror(files, target) + mirror(public_files(), folder_of(target))
 
 
@@ -119,11 +122,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="retain stage", description="Put what wrangler uploads into .build/.")
     parser.add_argument("--config", type=Path, default=PRODUCTION_CONFIG, help="default: wrangler.toml")
     parser.add_argument("--target", type=Path, default=BUILD, help="default: .build/")
+    parser.add_argument(
+        "--sources-only", action="store_true", help="without bytecode, for the free plan (docs/limits.md)"
+    )
     options = parser.parse_args(arguments)
     config = read_config(options.config)
     if config.get("vars", {}).get("RETAIN_ENVIRONMENT") == "development":
         config["vars"] = {**config["vars"], **local_variables(DEVELOPMENT_VARIABLES)}
-    changed = stage(config, options.target)
+    changed = stage(config, options.target, sources_only=options.sources_only)
     print(f"staged for {options.config.name}: {changed} files changed", file=sys.stderr)
     return 0
 
