@@ -86,7 +86,7 @@ def stage(config: dict[str, Any], target: Path, *, sources_only: bool = False) -
     """Make `target` contain what the configuration needs; return how many files changed.
 
     sources_only: without bytecode. With it every module is compiled for production, and for a local server those that
-    `make setup` has compiled are used: it compiles by itself what has changed since.
+    `make setup` has compiled are used: an isolate compiles what has changed since.
     """
     environment = config.get("vars", {}).get("RETAIN_ENVIRONMENT")
     if environment == "production" and "python_workers_development" in config.get("compatibility_flags", []):

@@ -48,7 +48,8 @@ def by_package(folder: Path) -> list[Uploaded]:
         parts = path.relative_to(folder).parts
         name = "Retain"
         if parts[0] == "python_modules" and len(parts) > 1:
-            name = "metadata and licences" if ".dist-info" in parts[1] else parts[1].removesuffix(".py")
+            first = parts[2].partition(".")[0] if parts[1] == "__pycache__" else parts[1].removesuffix(".py")
+            name = "metadata and licences" if ".dist-info" in first else first
             name = "the SDK (workers, asgi)" if name.startswith(("_workers_sdk", "workers", "asgi", "pyvenv")) else name
         found.setdefault(name, []).append(path)
     packages = []
