@@ -23,6 +23,8 @@ from tests.support.instances import staged_agents
 ADMIN, AGENTS = "/admin/tenants/acme", "/v1/agents/acme"
 CATCH_UP, BRIEF = "*/5 * * * *", "0 4 * * *"
 KEPT_MS = 61_000
+LEGACY_PATTERNS = json.dumps([{"template": "{tenantId}:{sessionId}:{memoryKind}:{entityId}", "service": "shop"}])
+"""The legacy keys of items."""
 _PAY = {"tool": "set_working_memory", "arguments": {"key": "k", "value": 1}}
 _LEARN = {"tool": "store_memory", "arguments": {"content": "The customer prefers {{input}}."}}
 _SCRIPTS = [

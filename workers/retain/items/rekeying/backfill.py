@@ -1,7 +1,8 @@
 """The backfill: copies every legacy value to its canonical key, if that has none, while reads and writes continue.
 
 It lists the legacy keys, one page per call, and keeps its progress in D1. It only adds; repeating a page adds nothing
-twice. Legacy keys stay: a rollback reads them.
+twice. Legacy keys stay: a rollback reads them. Where there are several databases it lists the keys of all of them, and
+copies each value where its tenant lives; the progress is on the first one.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from retain.items.rekeying.patterns import LegacyPattern
 from retain.items.rekeying.reads import settled
 from retain.items.rekeying.sources import LegacySource
 from retain.ports import Clock, Row, Sql
+from retain.shards.place import at_home, everywhere, in_tenant
 
 PAGE_KEYS = 50
 """Keys that one step examines, each with at most five calls to a store."""
@@ -45,24 +47,26 @@ class Backfill:
 
     async def again(self) -> None:
         """Reset the progress, so that it starts again; what was copied is found and stays. Phase 2 only."""
-        await self._sql.run(_AGAIN)
+        with at_home():
+            await self._sql.run(_AGAIN)
 
     async def step(self) -> bool:
         """Examine up to fifty keys; return whether all are done. One caller or several repeat it until then.
 
         A value that its store does not accept is counted as refused, and the rest continues.
         Raises: Conflict (code `backfill_not_allowed`) outside phase 2, in its first two minutes, or with other flags;
-            Unavailable, and then the progress is still that before the page.
+            Unavailable or TenantMoving, and then the progress is still that before the page.
         """
-        await self._check()
-        for tier, source in self._sources.items():
-            for pattern in self._namespacing.patterns:
-                await self._sql.run(_START, tier, pattern.template, self._clock())
-                row = (await self._sql.run(_ROW, tier, pattern.template)).rows[0]
-                if row["completed_at_ms"] is None:
-                    await self._page(tier, source, pattern, row)
-                    return False
-        return True
+        with at_home():
+            await self._check()
+            for tier, source in self._sources.items():
+                for pattern in self._namespacing.patterns:
+                    await self._sql.run(_START, tier, pattern.template, self._clock())
+                    row = (await self._sql.run(_ROW, tier, pattern.template)).rows[0]
+                    if row["completed_at_ms"] is None:
+                        await self._page(tier, source, pattern, row)
+                        return False
+            return True
 
     async def _check(self) -> None:
         rows = (await self._sql.run(_STATE)).rows
@@ -75,7 +79,9 @@ class Backfill:
             )
 
     async def _page(self, tier: str, source: LegacySource, pattern: LegacyPattern, row: Row) -> None:
-        page = await source.list(pattern.prefix, cursor=row["cursor"], limit=PAGE_KEYS)
+        # With the rows of tenants that come or go: one that is left out on both sides would never be copied.
+        with everywhere():
+            page = await source.list(pattern.prefix, cursor=row["cursor"], limit=PAGE_KEYS)
         done: Counter[str] = Counter()
         for key in page.keys:
             done[await self._copied(tier, source, pattern, key)] += 1
@@ -92,7 +98,8 @@ class Backfill:
             return "skipped"
         store = source.keyed(item.namespace.tenant_id)
         try:
-            repair = await Compatible(tier, self._namespacing, _Unwatched()).repair(store, item)
+            with in_tenant(item.namespace.tenant_id):
+                repair = await Compatible(tier, self._namespacing, _Unwatched()).repair(store, item)
         except (InvalidInput, LimitExceeded) as error:
             _log.warning("a legacy value cannot be copied", extra={"tier": tier, "code": error.code})
             return "refused"

@@ -1,6 +1,7 @@
 """Counting reads without a write for each: summed in the isolate, and written to D1 at most once per minute.
 
-Counts that an isolate has not written when it ends are lost: they are a measurement, not a ledger.
+Counts that an isolate has not written when it ends are lost: they are a measurement, not a ledger. The state of the
+migration belongs to the deployment: where there are several databases, it is on the first one, whichever tenant is read.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import Counter
 from retain.errors import RetainError
 from retain.items.rekeying.compatible import PROBE_EVERY, ReadOutcome
 from retain.ports import Background, Clock, Sql, Statement
+from retain.shards.place import at_home
 
 FLUSH_MS = 60_000
 """Shortest time between two writes of an isolate."""
@@ -59,7 +61,8 @@ class Reads:
         """Return whether copies are allowed: see `settled`. Asks D1 at most twice per minute. Raises: Unavailable."""
         now = self._clock()
         if self._permit is None or now - self._permit[1] >= PERMIT_MS:
-            rows = (await self._sql.run(_PERMIT)).rows
+            with at_home():
+                rows = (await self._sql.run(_PERMIT)).rows
             self._permit = (bool(rows) and settled(int(rows[0]["phase"]), int(rows[0]["since_ms"]), now), now)
         return self._permit[0]
 
@@ -69,7 +72,8 @@ class Reads:
         tiers = sorted({tier for tier, _ in counts})
         statements: list[Statement] = [(_ADD, (tier, *(counts[tier, column] for column in _COLUMNS))) for tier in tiers]
         try:
-            await self._sql.batch(statements)
+            with at_home():
+                await self._sql.batch(statements)
         except RetainError as error:
             self._counts.update(counts)
             _log.warning("reads were not counted", extra={"code": error.code})
