@@ -77,7 +77,8 @@ async def test_a_step_of_the_brief_is_parked_by_its_name_and_every_step_can_be_r
     assert (await worker.request("POST", f"/admin/errors/{unknown}/replay")).content["code"] == "not_replayable"
 
 
-async def test_a_tool_s_call_is_made_again_through_the_gateway_with_its_key(worker: Worker) -> None:
+@pytest.mark.parametrize("agents_only", [False, True])
+async def test_a_tool_s_call_is_made_again_through_the_gateway_with_its_key(worker: Worker, agents_only: bool) -> None:
     await worker.tenant()
     with echo_server() as upstream:
         tool = config(
@@ -85,6 +86,7 @@ async def test_a_tool_s_call_is_made_again_through_the_gateway_with_its_key(work
             host=upstream.origin.removeprefix("http://"),
             auth={"kind": "none"},
             parameters={"type": "object"},
+            agents_only=agents_only,
         )
         entry = tool_entry("acme", "ship", tool, allow_loopback=True)
         await worker.kv.store.put(entry.key, entry.value)

@@ -10,7 +10,7 @@ import asyncio
 import json
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import Context
 from typing import Any
 
@@ -31,17 +31,19 @@ _SCRIPTS = [
     {"name": "payer", "rules": [{"rule": "pay", "when": {}, "reply": {"calls": [_PAY]}}]},
     {"name": "learner", "rules": [{"rule": "say", "when": {}, "reply": {"text": "Understood."}}]},
 ]
+_PROCEDURES = {"mail": {"short": "Be short."}}
 _OWN = {"description": "Guides.", "instructions": "Guide.", "model": {"provider": "scripted", "script": "learner"}}
 _IMPORTED = {"kind": "record", "id": "01HZZZZZZZZZZZZZZZZZZZZZZ0", "scope_id": "tenant"}
 
 
-def agents() -> str:
-    """Return the agents: one whose runs wait for a person, and one that answers at once."""
+def agents(*more: Mapping[str, Any], scripts: Sequence[Mapping[str, Any]] = ()) -> str:
+    """Return the agents: one whose runs wait for a person, one that answers at once by a workflow, and more."""
     asks = {"working_memory": True, "approval": ["set_working_memory"]}
     return staged_agents(
         agent("clerk", **asks, model={"provider": "scripted", "script": "payer"}),
-        agent("guide", model={"provider": "scripted", "script": "learner"}),
-        scripts=_SCRIPTS,
+        agent("guide", model={"provider": "scripted", "script": "learner"}, procedures=_PROCEDURES),
+        *more,
+        scripts=[*_SCRIPTS, *scripts],
     )
 
 
@@ -385,7 +387,7 @@ async def shown(features: Features) -> dict[str, Any]:
             found += answer.content[key]
             if not answer.content.get("cursor"):
                 return found
-            cursor = f"&cursor={answer.content['cursor']}"
+            cursor = f"&{'after' if key == 'entries' else 'cursor'}={answer.content['cursor']}"
 
     worker = features.worker
     runs = await listed("/admin/agents/acme/runs", "runs")

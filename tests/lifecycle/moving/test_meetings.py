@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import os
+from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from retain.items.rekeying import backfill, phases
 from retain.limits.room import Room
 from retain.shards.place import HOME
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants.tenant_tables import OF_MOVES
-from tests.lifecycle.moving.features import (
-    ADMIN,
-    DOINGS,
-    KEPT_MS,
-    OF_THE_DEPLOYMENT,
-    Features,
-    Meeting,
-    agents,
-    shown,
-)
+from tests.lifecycle.moving.features import ADMIN, KEPT_MS, OF_THE_DEPLOYMENT, Features, Meeting, shown
+from tests.lifecycle.moving.more_features import ALL_DOINGS, VARIABLES, AllFeatures, Market, all_agents
 from tests.shell.test_webhooks import Shop
 from tests.shell.worker import Worker, serving
+from tests.support.mcp_server import shop as market_of
 
 Part = tuple[str, int | None]
 """What is done, and at which call of D1 of a step of a move; None for between steps."""
@@ -41,8 +36,11 @@ FURNITURE = (
         "define_agent",
         "upload",
     ),
-    *("schedule_runs", "put_item", "ingest"),
+    *("schedule_runs", "put_item", "ingest", "put_plain_item", "run_with_files", "score", "make_key", "evaluate"),
 )
+Around = tuple[Shop, Market]
+EXAMPLES = int(os.environ.get("MEETINGS", "6"))
+"""How many random programs are tried."""
 SHARDS = (HOME, "DB_1", "DB_2")
 ERASING = ("erase_ann", "erase_cranes")
 RESTORING = ("back_up", "restore", "bring_back")
@@ -68,7 +66,7 @@ class Moving:
             self.moves += answer.status == 200
 
     def _next(self, where: Any) -> str:
-        return SHARDS[(SHARDS.index(where["shard"]) + 1) % len(SHARDS)]
+        return SHARDS[(SHARDS.index(where["shard"]) + 1) % len(self._worker.shards)]
 
     async def end(self) -> None:
         """Let the move that is open end; with one database, let as much time pass."""
@@ -85,17 +83,20 @@ async def boundless(_: Room, size_bytes: int) -> None:
     """Take no room."""
 
 
-async def done(parts: Sequence[Part], shop: Shop, shards: int) -> tuple[dict[str, Any], Features, Moving]:
+async def done(parts: Sequence[Part], around: Around, shards: int) -> tuple[dict[str, Any], Features, Moving]:
     with pytest.MonkeyPatch.context() as patch:
         # What meets a step is awaited in it, so the step may not hold the room that it needs.
         patch.setattr(Room, "take", boundless)
-        return await _done(parts, shop, shards)
+        patch.setattr(phases, "MIN_READS", 3)
+        patch.setattr(backfill, "PAGE_KEYS", 1)
+        return await _done(parts, around, shards)
 
 
-async def _done(parts: Sequence[Part], shop: Shop, shards: int) -> tuple[dict[str, Any], Features, Moving]:
-    async with serving(agents=agents(), shards=str(shards)) as worker:
+async def _done(parts: Sequence[Part], around: Around, shards: int) -> tuple[dict[str, Any], Features, Moving]:
+    async with serving(agents=all_agents(), shards=str(shards), **VARIABLES) as worker:
         await worker.tenant("acme")
-        features = Features(worker, shop)
+        features = AllFeatures(worker, *around)
+        await features.furnish()
         meeting, moving = Meeting(features), Moving(features)
         for name in FURNITURE:
             await features.do(name)
@@ -107,6 +108,7 @@ async def _done(parts: Sequence[Part], shop: Shop, shards: int) -> tuple[dict[st
             else:
                 await meeting.during(moving.step, name, nth)
         await moving.end()
+        await features.do("evaluate_on")
         for _ in range(3):
             await features.pass_an_hour()
             await features.work()
@@ -120,7 +122,7 @@ async def _done(parts: Sequence[Part], shop: Shop, shards: int) -> tuple[dict[st
                 await features.work()
         if shards > 1:
             await alone(worker)
-        return await shown(features), features, moving
+        return {**await shown(features), **await features.more_shown()}, features, moving
 
 
 async def alone(worker: Worker) -> None:
@@ -146,21 +148,22 @@ async def alone(worker: Worker) -> None:
 
 
 @pytest.fixture(scope="module")
-def shop() -> Any:
-    """What hears the webhooks."""
+def shop() -> Iterator[Around]:
+    """What hears the webhooks and takes orders, and an MCP server."""
     served = Shop()
-    yield served
+    with market_of(json_response=True, stateless=True) as market:
+        yield served, market
     served.close()
 
 
-def both(parts: Sequence[Part], shop: Shop) -> Moving:
-    """Do the same with one database and with three, between which the tenant moves, and compare."""
+def both(parts: Sequence[Part], shop: Around, shards: int = 3) -> Moving:
+    """Do the same with one database and with several, between which the tenant moves, and compare."""
 
     def run(work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run(work)
 
     expected, _, _ = run(done(parts, shop, 1))
-    found, _, moving = run(done(parts, shop, 3))
+    found, _, moving = run(done(parts, shop, shards))
     assert found == expected
     assert found["verified"]["problem"] is None
     assert isinstance(moving, Moving)
@@ -172,14 +175,14 @@ CALLS = (3, 40, 12, 12, 2)
 
 
 @pytest.mark.parametrize("first", range(5))
-def test_what_meets_each_step_of_a_move_leaves_what_it_leaves_without_one(shop: Shop, first: int) -> None:
-    names = ["grant"] * first + sorted({*DOINGS} - {*ERASING})
+def test_what_meets_each_step_of_a_move_leaves_what_it_leaves_without_one(shop: Around, first: int) -> None:
+    names = ["grant"] * first + sorted({*ALL_DOINGS} - {*ERASING})
     assert both([(name, CALLS[place % 5]) for place, name in enumerate(names)], shop).moves >= 3
 
 
 @pytest.mark.parametrize("steps", range(6))
 def test_an_erasure_that_begins_after_each_step_is_complete_when_nothing_is_left_on_any_database(
-    shop: Shop, steps: int
+    shop: Around, steps: int
 ) -> None:
     parts: list[Part] = [("grant", 3)] * steps + [("erase_ann", None), ("pass_an_hour", None)] * 3
     both([*parts, ("erase_cranes", None)], shop)
@@ -187,7 +190,7 @@ def test_an_erasure_that_begins_after_each_step_is_complete_when_nothing_is_left
 
 def programs(without: tuple[str, ...]) -> st.SearchStrategy[list[Part]]:
     """Return programs of what is done, in any order."""
-    doings = sorted({*DOINGS} - {*without})
+    doings = sorted({*ALL_DOINGS} - {*without})
     part = st.one_of(
         st.tuples(st.sampled_from(doings), st.integers(0, 60)),
         st.tuples(st.sampled_from([*doings, *OF_THE_DEPLOYMENT]), st.none()),
@@ -195,7 +198,25 @@ def programs(without: tuple[str, ...]) -> st.SearchStrategy[list[Part]]:
     return st.lists(part, min_size=4, max_size=14)
 
 
-@given(parts=programs(ERASING) | programs(RESTORING))
-@settings(max_examples=6, deadline=None)
-def test_a_tenant_that_moves_round_has_what_one_has_that_never_moved(shop: Shop, parts: list[Part]) -> None:
-    both(parts, shop)
+@given(parts=programs(ERASING) | programs(RESTORING), shards=st.sampled_from((2, 3)))
+@settings(max_examples=EXAMPLES, deadline=None)
+def test_a_tenant_that_moves_round_has_what_one_has_that_never_moved(
+    shop: Around, parts: list[Part], shards: int
+) -> None:
+    both(parts, shop, shards)
+
+
+def test_two_moves_there_and_back_leave_what_was_done_within_both(shop: Around) -> None:
+    """With two databases the second move begins where the first left a redirection."""
+    names = (
+        "buy_in_vain",
+        "rekey",
+        "evaluate",
+        "run_with_files",
+        "rekey",
+        "score",
+        "replay_error",
+        "pass_an_hour",
+        "rekey",
+    )
+    assert both([(name, CALLS[place % 5]) for place, name in enumerate((*names, *names))], shop, 2).moves >= 2
