@@ -6,12 +6,16 @@ while the server runs. Values of KV and R2 are files, which an entry in a databa
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tools.stage import read_config
 
 Rows = list[dict[str, Any]]
 
@@ -173,6 +177,19 @@ class LocalState:
     def _blob(self, kind: str, blob_id: str) -> bytes:
         [path] = (self.root / "v3" / kind).glob(f"*/blobs/{blob_id}")
         return path.read_bytes()
+
+
+def databases_of(root: Path, config: Path) -> list[Path]:
+    """Return the files in which Miniflare keeps the databases of a configuration, in their order; make their folder."""
+    folder = root / "v3" / "d1" / "miniflare-D1DatabaseObject"
+    folder.mkdir(parents=True, exist_ok=True)
+    key = hashlib.sha256(folder.name.encode()).digest()
+
+    def digest(content: bytes) -> bytes:
+        return hmac.new(key, content, hashlib.sha256).digest()[:16]
+
+    ids = [database["database_id"].encode() for database in read_config(config)["d1_databases"]]
+    return [folder / f"{(digest(one) + digest(digest(one))).hex()}.sqlite" for one in ids]
 
 
 def _unite(database: sqlite3.Connection, schemas: Sequence[str]) -> None:
