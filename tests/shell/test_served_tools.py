@@ -16,6 +16,7 @@ from retain.gateway.provisioning import credential_entry, tool_entry
 from retain.host.crypto import HostCrypto
 from retain.schema.object import migrate
 from tests.gateway.setting import config
+from tests.shell.guarded_routes import ROUTES
 from tests.shell.platform.objects import Storage
 from tests.shell.worker import KEY, Worker, root
 from tests.support.mcp_server import shop
@@ -57,3 +58,21 @@ async def test_tools_of_a_server_are_listed_and_called(
         assert set(seen) == {"Bearer secret"}
         assert len(seen) == (7 if modern else 9)  # one or three messages to agree, a list and five calls
         assert await ports.served_tools("other", "shop", wanted, kept) == []
+
+
+async def test_a_run_of_an_agent_whose_tool_is_not_stored_is_refused_as_the_document_says(worker: Worker) -> None:
+    await worker.tenant()
+    definition, runs = "/admin/tenants/acme/agents/lame", "/v1/agents/acme/lame"
+    model = {"provider": "scripted", "script": "sdr"}
+    lame = {"description": "Does it.", "instructions": "Do it.", "model": model}
+    assert (await worker.request("PUT", definition, lame)).status == 201
+    ran = await worker.run("acme", "lame", "hello", instance_id="desk")
+    changed = await worker.request("PUT", definition, {**lame, "tools": ["absent"]})
+    assert len(changed.content["warnings"]) == 1, changed.body
+    refused = await worker.request("POST", f"{runs}/run", {"input": "hello"})
+    forked = await worker.request("POST", f"{runs}/instances/desk/runs/{ran['run_id']}/fork", {"turns": 0})
+    for answer in (refused, forked):
+        assert (answer.status, answer.content["code"]) == (404, "no_such_tool")
+    one = "/v1/agents/{tenant}/{agent_type}"
+    for route in (f"{one}/run", f"{one}/instances/{{instance_id}}/runs/{{run_id}}/fork"):
+        assert "no_such_tool" in ROUTES[f"POST {route}"].errors

@@ -66,7 +66,7 @@ class AllFeatures(Features):
         addresses = {"order": self.shop.url, "market": self._market[0]}
         for name, url in addresses.items():
             parameters = {"type": "object"} if name == "market" else config()["parameters"]
-            settings = config(url, parameters=parameters, agents_only=True)
+            settings = config(url, parameters=parameters, agents_only=True, timeout_ms=30_000)  # of a busy machine
             tool = tool_entry("acme", name, settings, allow_loopback=True)
             sealed = await credential_entry(HostCrypto(), base64.b64decode(KEY), "acme", name, _CREDENTIAL)
             for entry in (tool, sealed):

@@ -45,6 +45,7 @@ REFUSALS: tuple[Code, ...] = (
     "run_quota",
     "token_quota",
     "unknown_task_type",
+    "no_such_tool",
 )
 """Why a run does not begin, whatever the form of the request."""
 FILE_REFUSALS: tuple[Code, ...] = (

@@ -60,6 +60,7 @@ _REFUSALS: tuple[Code, ...] = (
     "queue_full",
     "run_quota",
     "token_quota",
+    "no_such_tool",
 )
 _ANSWERS = (
     Answer(202, "[the new run](agents.md#retries-and-forks), and its address in `location`", model=RunStandingJson),
