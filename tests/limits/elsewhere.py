@@ -141,6 +141,8 @@ TESTS: Mapping[str, str] = {
     "retain.limits.room.REQUEST_BYTES": "tests/limits/test_room.py::test_what_is_larger_than_the_room_has_all_of_it",
     "retain.limits.room.ARRIVING_BYTES": "tests/limits/test_room.py::"
     "test_a_lease_releases_everything_also_after_an_error",
+    "retain.memory.recall.sources.fresh.KEPT_LIMIT": "tests/memory/semantic/test_kept_signatures.py::"
+    "test_what_is_kept_is_bounded_and_the_view_that_was_used_last_stays",
     "retain.limits.room.RECALLING_BYTES": "tests/agents/test_room_for_recalls.py::test_so_many_runs_recall_at_once",
     "retain.limits.room.RECALL_BYTES": "tests/agents/test_room_for_recalls.py::test_so_many_runs_recall_at_once",
     "retain.limits.room.SMALL_BYTES": "tests/limits/test_room.py::test_what_is_small_needs_no_room",
@@ -244,7 +246,7 @@ REASONS: Mapping[str, str] = {
     "retain.memory.records.claims.MAX_CLAIMS": "more statements of what is valid anyway change nothing",
     "retain.memory.recall.as_of.MAX_JUDGED": _SEARCH,
     "retain.memory.recall.candidates.EARLIER_LIMIT": _SEARCH,
-    "retain.memory.recall.candidates.FRESH_LIMIT": _SEARCH,
+    "retain.memory.recall.sources.fresh.FRESH_LIMIT": _SEARCH,
     "retain.memory.recall.candidates.EXACT_LIMIT": _SEARCH,
     "retain.memory.recall.sources.matching.HELD_LIMIT": _SEARCH,
     "retain.memory.recall.sources.matching.MATCHING_LIMIT": _SEARCH,

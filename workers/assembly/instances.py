@@ -67,6 +67,7 @@ class InstanceParts:
             time_zones=bindings.time_zones,
             background=bindings.in_background,
             recalling=_recalling,
+            signatures=lambda: root.models.signatures,
             pii_fields=read_fields(platform.settings.memory_pii_fields),
             exporter=root.exporter,
             writer=RemoteWriter(platform.writers),

@@ -43,6 +43,7 @@ class MemoryParts:
             view=view,
             reranker=models.reranker,
             writer=RemoteWriter(platform.writers),
+            kept=models.signatures,
         )
 
     def group_writer(self) -> GroupWriter:

@@ -18,6 +18,7 @@ from retain.tenants.model_calls import CallCounts, CallPayer
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
+    from retain.memory.recall.sources.fresh import KeptSignatures
 
 
 class ModelParts:
@@ -39,6 +40,13 @@ class ModelParts:
             ai=self._ai,
             table=lambda: bindings.staged_bytes(table_file(self._settings.embedding.name)),
         )
+
+    @cached_property
+    def signatures(self) -> KeptSignatures:
+        """What the isolate's recalls have read of the signatures that the model's vectors have."""
+        from retain.memory.recall.sources.fresh import KeptSignatures  # only for recalls
+
+        return KeptSignatures()
 
     @cached_property
     def reranker(self) -> Reranker | None:

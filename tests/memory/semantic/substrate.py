@@ -13,6 +13,7 @@ from retain.host.clock import ManualClock
 from retain.host.vectors import SqliteVectorIndex
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.indexer import Indexer
+from retain.memory.recall.sources.fresh import KeptSignatures
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope
@@ -58,6 +59,7 @@ class Substrate:
         self.sql: Sql = self.d1
         self.index: VectorIndex = self.vectors
         self.embedder: Embedder = shipped_embedder()
+        self.kept = KeptSignatures()
 
     def close(self) -> None:
         """Close the databases."""
@@ -66,7 +68,7 @@ class Substrate:
 
     def memory(self, scope: Scope = AGENT) -> SemanticMemory:
         """Return the semantic memory of a scope."""
-        return SemanticMemory(scope, self.sql, self.index, self.embedder, self.clock)
+        return SemanticMemory(scope, self.sql, self.index, self.embedder, self.clock, kept=self.kept)
 
     def indexer(self) -> Indexer:
         """Return what makes the vector index agree with D1."""

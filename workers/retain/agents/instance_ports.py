@@ -14,6 +14,7 @@ from retain.agents.tools.stubbed import Stubs
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.store import Attachments
 from retain.limits.room import Room
+from retain.memory.recall.sources.fresh import KeptSignatures
 from retain.memory.writing.calls import Writer
 from retain.models.chat import ChatModel
 from retain.models.embedding import Embedder
@@ -50,7 +51,8 @@ class InstancePorts:
     pii_fields: the names of fields whose values stay out of KV. exporter: of spans, where telemetry is configured.
     writer: stores records, None for one of each memory's own. recalling: room for what recalls compare, of all instances in
     the isolate. sender: of messages to webhooks. attachments: what messages bring, None for a deployment without them.
-    sending: room for their content while models are asked, of all instances in the isolate.
+    sending: room for their content while models are asked, of all instances in the isolate. signatures: what its recalls
+    have read of what the vector index may not show yet, None where they share nothing.
     """
 
     local: ObjectSql
@@ -80,3 +82,4 @@ class InstancePorts:
     sender: Sender | None = None
     attachments: Attachments | None = None
     sending: Room | None = None
+    signatures: Callable[[], KeptSignatures | None] = lambda: None

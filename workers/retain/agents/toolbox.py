@@ -155,4 +155,5 @@ class Toolbox:
             reranker=ports.reranker(),
             writer=ports.writer,
             room=ports.recalling,
+            kept=ports.signatures(),
         )

@@ -19,6 +19,7 @@ from retain.limits.room import RECALL_BYTES, Room
 from retain.memory.earlier_texts import keep
 from retain.memory.indexer import Indexer
 from retain.memory.recall.recall import Hit, ReadAlong, Recall, RecallQuery, RecallResult
+from retain.memory.recall.sources.fresh import KeptSignatures
 from retain.memory.recall.sources.same_words import same_in, visible_scopes, with_its_words
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
@@ -73,10 +74,12 @@ class SemanticMemory:
         reranker: Reranker | None = None,
         writer: Writer | None = None,
         room: Room | None = None,
+        kept: KeptSignatures | None = None,
     ) -> None:
         """view: what a search sees, when that is not the scope's own path. writer: stores, together for all who share it.
 
-        room: which recalls of the isolate share, None where the request has taken what it needs.
+        room: which recalls of the isolate share, None where the request has taken what it needs. kept: what they
+        have read of what the index may not show yet, None where only this memory's own recalls share it.
         Raises: InvalidInput for another tenant's view.
         """
         self.scope = scope
@@ -89,7 +92,7 @@ class SemanticMemory:
         self._writer = writer or GroupWriter(sql, clock, self._indexer)
         self._history = WorldHistory(sql, clock)
         self._room = room
-        self._recall = Recall(self.view, sql, index, embedder, clock, reranker=reranker)
+        self._recall = Recall(self.view, sql, index, embedder, clock, reranker=reranker, kept=kept)
 
     async def store(self, new: NewRecord, source: RecordSource) -> StoreResult:
         """Store the content; return when it is durable and can be found. Idempotent by content.

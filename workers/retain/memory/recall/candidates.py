@@ -38,8 +38,6 @@ ANCHORS, ADJACENT = 10, 5
 """Of the best of the chosen records, how many bring what was recorded just before and after, and how many on each side."""
 EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
-FRESH_LIMIT = 2000
-"""The most recently written records, whose vectors the index may not show yet, that are ranked by their signatures."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
 SEPARATOR = "\x1e"
@@ -188,28 +186,6 @@ def standing(visible: Visible, language: str, texts: TextIndex) -> Statement:
 def tags_of(visible: Visible) -> list[str]:
     """Return the tags under which the words of the visible scopes are indexed."""
     return [scope_tag(visible.tenant_id, scope_id) for scope_id in visible.scope_ids]
-
-
-def fresh(visible: Visible, since_ms: int, model: str) -> Statement:
-    """Return the statement for the records that the index may not show yet, as `Fresh` reads them: three texts.
-
-    changed: the index may show the record's old vectors, so the signature counts. model: whose signatures to read.
-    """
-    where, values = visible.where()
-    lately = (
-        "SELECT record_id, changed, at_ms FROM memory_outbox WHERE tenant_id = ?1 AND state = {state}"
-        f" AND (?2 OR scope_id IN (SELECT value FROM json_each(?3))) ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
-    )
-    return (
-        "SELECT group_concat(r.id) AS ids, group_concat(s.signature) AS signatures, group_concat(o.changed, '') AS changed"
-        " FROM ("
-        f"SELECT * FROM ({lately.format(state=chr(39) + 'owed' + chr(39))})"
-        f" UNION ALL SELECT * FROM ({lately.format(state=chr(39) + 'sent' + chr(39) + ' AND at_ms >= ?4')})"
-        f" ORDER BY at_ms DESC LIMIT {FRESH_LIMIT}"
-        ") o CROSS JOIN memory_records r ON r.id = o.record_id CROSS JOIN memory_search s ON s.number = r.number"
-        f" WHERE s.parts > 0 AND s.embedding_model = ?5 AND {where}",
-        (visible.tenant_id, int(visible.reach.whole), json.dumps(visible.scope_ids), since_ms, model, *values),
-    )
 
 
 def earlier(visible: Visible, model: str) -> Statement:

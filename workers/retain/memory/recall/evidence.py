@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import repeat
-from operator import attrgetter, itemgetter, xor
+from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
-from retain.ports import Row
 
 Origin = Literal["words", "vectors", "recent", "exact", "dates", "standing", "filter"]
 """What finds a candidate. recent: the signature of a write that the index may not show yet. filter: it meets the filter."""
@@ -32,9 +30,6 @@ SEAM = 1000
 
 PAUSE_MS = 6 * 3_600_000
 """After this time a turn begins something new: it and the one before do not give each other context."""
-
-FRESH_CHOSEN = 200
-"""Fresh records that are looked at for their signatures alone: more than are chosen."""
 
 UNRELATED = 0.1
 """The mean cosine of unrelated texts up to which cosines are taken as they are: those of the tables are below it."""
@@ -121,40 +116,6 @@ class CosineScale:
 
 
 @dataclass(frozen=True, slots=True)
-class Fresh:
-    """Records that the index may not show yet, in one order: their signatures, and 1 for each of which it may be wrong."""
-
-    ids: Sequence[str]
-    signatures: Sequence[str]
-    changed: Sequence[str]
-
-    @classmethod
-    def read(cls, row: Row) -> Fresh:
-        """Return what the statement `candidates.fresh` returned. row: its only one."""
-        if not row["ids"]:
-            return cls((), (), ())
-        return cls(row["ids"].split(","), row["signatures"].split(","), row["changed"])
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What D1 found. fresh: the newest writes.
-
-    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: the newest
-    records that meet the filter; None without one.
-    """
-
-    bm25: Mapping[str, float]
-    context: Mapping[str, float]
-    exact: Mapping[str, float]
-    fresh: Fresh
-    earlier: Sequence[Any]
-    matching: Matching | None
-    dated: frozenset[str]
-    standing: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Evidence:
     """What the sources found, by record id.
 
@@ -233,23 +194,6 @@ def estimated(query_signature: int, signature: str) -> float:
     Source: https://doi.org/10.1145/509907.509965
     """
     return COSINES[(query_signature ^ int(signature, 16)).bit_count()]
-
-
-def nearest_fresh(fresh: Fresh, query_signature: int, found: Set[str]) -> dict[str, tuple[float, bool]]:
-    """Return the estimated cosines of the fresh records that may be chosen, by id, each with whether it was changed.
-
-    Those are the `FRESH_CHOSEN` nearest, and what else was found.
-    """
-    if not fresh.ids:
-        return {}
-    # Up to 2,000 of them: each of these loops is the interpreter's own.
-    distances = list(map(int.bit_count, map(xor, repeat(query_signature), map(int, fresh.signatures, repeat(16)))))
-    farthest = sorted(distances)[:FRESH_CHOSEN][-1]
-    return {
-        one: (COSINES[distance], changes == "1")
-        for one, distance, changes in zip(fresh.ids, distances, fresh.changed, strict=True)
-        if distance <= farthest or one in found
-    }
 
 
 def closest(matching: Matching, query_signature: int, count: int) -> list[str]:

@@ -29,6 +29,7 @@ from retain.memory.recall.ranking import NEARLY_SAME, Candidate, Weights, by_ori
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
 from retain.memory.recall.sources.first_trip import listed, read_first
+from retain.memory.recall.sources.fresh import FreshReading, KeptSignatures
 from retain.memory.recall.sources.meaning import Degradation, Meaning, evidence_of
 from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, VectorSearch, too_few
 from retain.memory.recall.sources.pushed import pushed
@@ -144,6 +145,7 @@ class Recall:
         *,
         weights: Weights | None = None,
         reranker: Reranker | None = None,
+        kept: KeptSignatures | None = None,
     ) -> None:
         self._view = view
         self._sql = sql
@@ -152,6 +154,7 @@ class Recall:
         self._clock = clock
         self._weights = weights or Weights()
         self._reranker = reranker
+        self._kept = kept or KeptSignatures()
 
     async def search(self, wanted: RecallQuery, along: ReadAlong | None = None) -> RecallResult:
         """Return the best records, best first, ties by id. Two round trips to D1, one to the vector index.
@@ -168,7 +171,8 @@ class Recall:
             D1 does not have, or has with other ancestors; Unavailable when D1 did not answer; as the reranker.
         """
         known_at_ms = wanted.as_of_ms
-        now = self._clock() if known_at_ms is None else known_at_ms
+        started_ms = self._clock()
+        now = started_ms if known_at_ms is None else known_at_ms
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
         query = analyse(wanted.text, now if wanted.today_ms is None else wanted.today_ms, wanted.context)
         condition, values = compile_filter(wanted.filter)
@@ -182,7 +186,9 @@ class Recall:
                 query,
                 visible,
                 counted,
-                fresh_since_ms=self._clock() - self._index.lag_ms,
+                lately=FreshReading(
+                    self._kept, visible, self._embedder.model, started_ms - self._index.lag_ms, started_ms
+                ),
                 model=self._embedder.model,
                 filtered=bool(wanted.filter),
                 along=() if along is None else along.statements,

@@ -2,20 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from retain.json_text import read_own_json
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.evidence import Found, Fresh
+from retain.memory.recall.evidence import Matching
 from retain.memory.recall.query import Query
+from retain.memory.recall.sources.fresh import Fresh, FreshReading
 from retain.memory.recall.sources.full_text import by_words, found_words, full_text
 from retain.memory.recall.sources.matching import matching, read_matching
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain
 from retain.memory.scope import View
 from retain.ports import Sql, SqlResult, Statement
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What D1 found. fresh: the newest writes.
+
+    earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: the newest
+    records that meet the filter; None without one.
+    """
+
+    bm25: Mapping[str, float]
+    context: Mapping[str, float]
+    exact: Mapping[str, float]
+    fresh: Fresh
+    earlier: Sequence[Any]
+    matching: Matching | None
+    dated: frozenset[str]
+    standing: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,19 +54,21 @@ async def read_first(
     visible: Visible,
     counted: Counted | None,
     *,
-    fresh_since_ms: int,
+    lately: FreshReading,
     model: str,
     filtered: bool,
     along: Sequence[Statement] = (),
 ) -> FirstRead:
-    """Ask D1 once. counted: the visible scopes, if they were read already. along: a caller's own statements.
+    """Ask D1 once, and rarely twice (`FreshReading.read`). counted: the visible scopes, if they were read already.
+
+    lately: reads what the index may not show yet. along: a caller's own statements.
 
     Raises: NotFound (code `unknown_scope`), as `counted_chain`; Unavailable.
     """
     phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
     statements = [
         *([chain(visible.reach)] if counted is None else []),
-        sources.fresh(visible, fresh_since_ms, model),
+        lately.statement(),
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
@@ -75,7 +96,7 @@ async def read_first(
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
     standing = frozenset(row["id"] for result in instructed for row in result.rows)
-    found = Found(ranked, context, exact, Fresh.read(fresh.rows[0]), earlier, met, dated, standing)
+    found = Found(ranked, context, exact, await lately.read(fresh.rows[0], sql), earlier, met, dated, standing)
     return FirstRead(statistics, visible, found, others)
 
 

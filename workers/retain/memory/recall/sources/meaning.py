@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from retain.memory.recall.evidence import CosineScale, Evidence, Found, closest, estimated, nearest_fresh
+from retain.memory.recall.evidence import CosineScale, Evidence, closest, estimated
 from retain.memory.recall.preparation import signature
+from retain.memory.recall.sources.first_trip import Found
 from retain.memory.recall.sources.nearest import CANDIDATES, Nearest, VectorSearch
 from retain.ports import Vector
 
@@ -32,7 +33,7 @@ def evidence_of(meant: Meaning, found: Found) -> Evidence:
     """Return what all sources found together."""
     scale = CosineScale.of_model(meant.unrelated)
     own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
-    lately = nearest_fresh(found.fresh, own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
+    lately = found.fresh.nearest(own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
     return Evidence(
         cosine={
             **{one: scale.scaled(cosine) for one, (cosine, _) in lately.items()},
@@ -40,7 +41,7 @@ def evidence_of(meant: Meaning, found: Found) -> Evidence:
             **{one: scale.scaled(cosine) for one, (cosine, changed) in lately.items() if changed},
             **({one: scale.scaled(estimated(own, bits)) for one, bits in found.earlier} if own else {}),
         },
-        fresh=frozenset(found.fresh.ids if own else ()),
+        fresh=found.fresh.all if own else frozenset(),
         floor=meant.nearest.floor,
         query_signature=own,
         bm25=found.bm25,
