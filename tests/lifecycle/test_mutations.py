@@ -60,6 +60,7 @@ EXEMPT = {
     "refused_episodes": "writes that did not happen",
     "episode_counts": "counts",
     "tenant_use": "counts",
+    "days_kept": "an index",
     "model_use": "counts",
     "model_calls": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",

@@ -58,6 +58,22 @@ class Pruned:
         }
 
 
+def old_by_days(table: str, *keys: str) -> str:
+    """Return the statement of a rule for a table whose days `days_kept` has (migrations/0059_days_kept.sql).
+
+    The table has a column `at_ms`, and an index over `tenant_id` and it. keys: the columns that identify a row.
+    """
+    key = ", ".join(keys)
+    kept = ", ".join(f"kept.{column}" for column in keys)
+    return f"""
+    DELETE FROM {table} WHERE ({key}) IN (
+      SELECT {kept} FROM days_kept d CROSS JOIN {table} kept ON kept.tenant_id = d.tenant_id
+        AND kept.at_ms >= d.day * {DAY_MS} AND kept.at_ms < MIN(?1, (d.day + 1) * {DAY_MS})
+      WHERE d.relation = '{table}' AND d.day <= CAST(?1 / {DAY_MS} AS INTEGER) ORDER BY d.day LIMIT ?2)
+    RETURNING tenant_id
+    """  # noqa: S608
+
+
 async def prune(sql: Sql, now_ms: int, rules: Iterable[RetentionRule], statements: int = STATEMENTS) -> Pruned:
     """Remove what is too old, a slice of each rule in turn; return what was removed.
 

@@ -16,6 +16,7 @@ TENANT_TABLES = (
         parts={"decision_memories": Texts(("memory_id",))},
         users="served",
     ),
+    TenantTable("days_kept", ("tenant_id", "relation", "day")),
     TenantTable("quotas", ("tenant_id",)),
     TenantTable("tenant_use", ("tenant_id",)),
     TenantTable("model_use", ("tenant_id", "day", "agent_type", "model")),

@@ -63,7 +63,7 @@ async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
         await instance.describe(DescribeRequest(1))  # its first run may not have reached D1
     await instance.erase()
     values: tuple[SqlValue, ...] = (*names, last_run_id)
-    while (await sql.run(_EVENTS, *values)).changes == EVENTS:
+    while (await sql.run(_EVENTS, *values)).changes >= EVENTS:
         pass
     deleted: list[Statement] = [
         (f"DELETE FROM {table} WHERE {_OF_INSTANCE} AND run_id <= ?4", values)  # noqa: S608

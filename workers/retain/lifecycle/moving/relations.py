@@ -11,9 +11,9 @@ from retain.ports import Row, Statement
 from retain.tenants.tables import TenantTable
 from retain.tenants.tenant_tables import OF_MOVES
 
-DERIVED = frozenset({"episode_counts", "memory_postings", "model_use", "tenant_use"})
+DERIVED = frozenset({"days_kept", "episode_counts", "memory_postings", "model_use", "tenant_use"})
 """Tables that triggers write while others are copied. They are made equal in the end, as are `scopes`."""
-COUNTED = ("episode_counts", "model_use", "tenant_use")
+COUNTED = ("days_kept", "episode_counts", "model_use", "tenant_use")
 """Those of them that have few rows for each tenant."""
 AT_LAST = ("erased_tenants", "erased_users", "quotas")
 """Copied at the end alone: triggers that find them refuse rows, and the copy is not to be refused any."""
