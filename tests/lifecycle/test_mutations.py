@@ -61,6 +61,7 @@ EXEMPT = {
     "episode_counts": "counts",
     "tenant_use": "counts",
     "days_kept": "an index",
+    "timelines": "an index",
     "model_use": "counts",
     "model_calls": "counts",
     "procedure_priors": "where a workflow begins, derived from the outcomes",

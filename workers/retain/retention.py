@@ -59,7 +59,7 @@ class Pruned:
 
 
 def old_by_days(table: str, *keys: str) -> str:
-    """Return the statement of a rule for a table whose days `days_kept` has (migrations/0059_days_kept.sql).
+    """Return the statement of a rule for a table whose days `days_kept` has (migrations/0059_fewer_rows_of_runs.sql).
 
     The table has a column `at_ms`, and an index over `tenant_id` and it. keys: the columns that identify a row.
     """

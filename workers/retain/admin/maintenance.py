@@ -75,15 +75,18 @@ OBJECTS_AT_ONCE = 300
 JOBS_A_TIME = 10
 """Open jobs of each kind that one call continues. While more are left, the step is continued within minutes."""
 
-_COUNTED = (
-    "tenants",
-    "agent_runs",
-    "run_events",
-    "memory_episodes",
-    "memory_records",
-    "memory_outbox",
-    "outbox_failures",
-)
+_ROWS = "SELECT COUNT(*) AS n FROM {}"
+_COUNTED: Mapping[str, str] = {
+    "tenants": _ROWS,
+    "agent_runs": _ROWS,
+    "run_events": "SELECT COALESCE(SUM(1 + (SELECT seq FROM run_events WHERE run_id = t.run_id ORDER BY seq DESC LIMIT 1)"
+    " - (SELECT seq FROM run_events WHERE run_id = t.run_id ORDER BY seq LIMIT 1)), 0) AS n FROM timelines t",
+    "memory_episodes": _ROWS,
+    "memory_records": _ROWS,
+    "memory_outbox": _ROWS,
+    "outbox_failures": _ROWS,
+}
+"""What is counted, and how. The events of a run have numbers without gaps, and go from the first one on."""
 
 
 def retention_rules(runs_kept_days: int) -> tuple[RetentionRule, ...]:
@@ -331,7 +334,7 @@ async def brief(
     with budget(SETTLING_CALLS):
         settled = await indexer.reconcile()
     now = clock()
-    counted: list[Statement] = [(f"SELECT COUNT(*) AS n FROM {table}", ()) for table in _COUNTED]  # noqa: S608
+    counted: list[Statement] = [(sql.format(table), ()) for table, sql in _COUNTED.items()]
     *counts, stopped = await sql.batch([*counted, ("SELECT step FROM steps_left ORDER BY step", ())])
     full = await sql.run(
         "SELECT tenant_id, episodes FROM episode_counts WHERE episodes >= ? ORDER BY episodes DESC, tenant_id",

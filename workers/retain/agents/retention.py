@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.retention import TEXT_KEPT_MS, RetentionRule, old_by_days
+from retain.retention import TEXT_KEPT_MS, RetentionRule
 
 WITHOUT_TEXT = ("messages", "episodes", "records", "profile", "cut", "procedure", "erased")
 """What stays of a run's logged input: ids, scores and counts. Everything else goes with the run's texts."""
@@ -24,6 +24,13 @@ UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
 WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
 """  # noqa: S608
 _REMOVE = f"DELETE FROM agent_runs WHERE run_id IN ({_OLD_RUNS.format(texts='removed')}) RETURNING tenant_id"  # noqa: S608
+_EVENTS = """
+DELETE FROM run_events WHERE (run_id, seq) IN (
+  SELECT event.run_id, event.seq FROM timelines t CROSS JOIN run_events event ON event.run_id = t.run_id AND event.at_ms < ?1
+  WHERE t.since_minute < ?1 / 60000 ORDER BY t.since_minute LIMIT ?2)
+RETURNING tenant_id
+"""
+"""The events of the runs that have old ones, oldest first."""
 _FAILURES = """
 DELETE FROM outbox_failures WHERE (instance_key, entry_id) IN
   (SELECT instance_key, entry_id FROM outbox_failures WHERE failed_at_ms < ? ORDER BY failed_at_ms LIMIT ?)
@@ -44,7 +51,7 @@ def run_rules(kept_ms: int) -> tuple[RetentionRule, ...]:
     """
     return (
         RetentionRule("texts_copied_into_runs", 0, (_REFER,), 500),
-        RetentionRule("run_events", TEXT_KEPT_MS, (old_by_days("run_events", "run_id", "seq"),), 5000),
+        RetentionRule("run_events", TEXT_KEPT_MS, (_EVENTS,), 5000),
         RetentionRule("parked_runs", min(TEXT_KEPT_MS, kept_ms), (_PARKED,), 1000),
         RetentionRule("texts_of_runs", min(TEXT_KEPT_MS, kept_ms), (_FORGET,), 1000),
         RetentionRule("agent_runs", kept_ms, (_REMOVE,), 5000),

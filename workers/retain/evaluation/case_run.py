@@ -26,7 +26,10 @@ LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
 MAX_EVENTS = 2000
 
 _RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
-_EVENTS = "SELECT run_id, kind, data FROM run_events WHERE tenant_id = ? ORDER BY run_id, seq LIMIT ?"
+_EVENTS = """
+SELECT event.run_id, event.kind, event.data FROM timelines t CROSS JOIN run_events event ON event.run_id = t.run_id
+WHERE t.tenant_id = ? ORDER BY t.run_id, event.seq LIMIT ?
+"""
 _PERSON = RecordSource("person")
 
 

@@ -54,6 +54,7 @@ class TenantTable:
     instances: whether the columns `agent_type` and `instance_id` name Durable Objects to erase.
     tenants: the column with the ids of other tenants that belong to this one and are erased before it.
     users: how one user's rows are found; None for a table without a column that could name a user, directly or not.
+    listed: the table that lists, by `tenant_id`, the values of the first key; for a table without an index by tenant.
     lease: the column with the time until which a worker has the row; the erasure of a user waits for it.
     """
 
@@ -66,3 +67,14 @@ class TenantTable:
     tenants: str | None = None
     users: OfUsers | None = None
     lease: str | None = None
+    listed: str | None = None
+
+    def page_through_list(self, tenant: str, limit: int) -> str:
+        """Return SQL for the keys of a tenant's first rows by what lists them. tenant: the place of the tenant's id."""
+        first, *_ = self.keys
+        keys = ", ".join(f"own.{key}" for key in self.keys)
+        order = ", ".join((f"listed.{first}", *(f"own.{key}" for key in self.keys[1:])))
+        return (
+            f"SELECT {keys} FROM {self.listed} listed CROSS JOIN {self.name} own ON own.{first} = listed.{first}"
+            f" WHERE listed.tenant_id = {tenant} ORDER BY {order} LIMIT {limit}"
+        )

@@ -11,21 +11,22 @@ from retain.ports import Row, Statement
 from retain.tenants.tables import TenantTable
 from retain.tenants.tenant_tables import OF_MOVES
 
-DERIVED = frozenset({"days_kept", "episode_counts", "memory_postings", "model_use", "tenant_use"})
+DERIVED = frozenset({"episode_counts", "memory_postings", "model_use", "tenant_use"})
 """Tables that triggers write while others are copied. They are made equal in the end, as are `scopes`."""
-COUNTED = ("days_kept", "episode_counts", "model_use", "tenant_use")
+COUNTED = ("episode_counts", "model_use", "tenant_use")
 """Those of them that have few rows for each tenant."""
 AT_LAST = ("erased_tenants", "erased_users", "quotas")
 """Copied at the end alone: triggers that find them refuse rows, and the copy is not to be refused any."""
 LAST = ("scopes", *AT_LAST)
 """Made equal at the end. Scopes count what is in them."""
+FOLLOWING = frozenset({"days_kept", "timelines"})
+"""Tables that follow from others by triggers, on both sides: nothing is to be copied or removed."""
 _FIRST = ("users", "scopes", "tenants")
 """What triggers look for when other rows are written."""
 TEXTS: Mapping[str, str] = {"memory_search": "memory_text", "memory_earlier": "memory_earlier_text"}
 """Full texts by the table whose rows have their numbers."""
 
 _ORDERS: Mapping[str, tuple[str, ...]] = {
-    "run_events": ("at_ms", "run_id", "seq"),
     "agent_runs": ("agent_type", "instance_id", "run_id"),
     "memory_records": ("number",),
     "memory_episodes": ("agent_type", "instance_id", "created_at_ms", "episode_id"),
@@ -49,11 +50,15 @@ _OF_RECORDS: Mapping[str, tuple[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A table. keys: the columns that identify a row. order: those by which a tenant's rows are read, page by page."""
+    """A table. keys: the columns that identify a row. order: those by which a tenant's rows are read, page by page.
+
+    listed: the table that lists the first key's values of a tenant, where no index does.
+    """
 
     name: str
     keys: tuple[str, ...]
     order: tuple[str, ...]
+    listed: str | None = None
 
     def page(self, tenant_id: str, after: Sequence[Json] | None, limit: int) -> Statement:
         """Return the statement for the rows after the one with these values in the columns of the order."""
@@ -64,6 +69,16 @@ class Relation:
                 f" CROSS JOIN {self.name} t ON t.{own} = r.{of_record}"
                 " WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?",
                 (tenant_id, -1 if after is None else int(str(after[0])), limit),
+            )
+        if self.listed is not None:
+            first, *others = self.keys
+            order = ", ".join((f"listed.{first}", *(f"t.{key}" for key in others)))
+            marks = ", ".join(f"json_extract(?2, '$[{place}]')" for place in range(len(self.keys)))
+            beyond = f" AND listed.{first} >= json_extract(?2, '$[0]') AND ({order}) > ({marks})"
+            return (
+                f"SELECT t.* FROM {self.listed} listed CROSS JOIN {self.name} t ON t.{first} = listed.{first}"
+                f" WHERE listed.tenant_id = ?1{'' if after is None else beyond} ORDER BY {order} LIMIT ?3",
+                (tenant_id, json.dumps(after), limit),
             )
         beyond = ""
         values: tuple[str, ...] = ()
@@ -123,6 +138,13 @@ class Relation:
                 " WHERE r.tenant_id = ?",
                 (tenant_id,),
             )
+        if self.listed is not None:
+            key = self.keys[0]
+            return (
+                f"SELECT COUNT(*) AS n FROM {self.listed} listed CROSS JOIN {self.name} t ON t.{key} = listed.{key}"
+                " WHERE listed.tenant_id = ?",
+                (tenant_id,),
+            )
         return f"SELECT COUNT(*) AS n FROM {self.name} WHERE tenant_id = ?", (tenant_id,)
 
     def recording(self) -> list[Statement]:
@@ -161,11 +183,11 @@ class Relation:
 
 def relations_of(tables: Sequence[TenantTable]) -> list[Relation]:
     """Return what moves, in the order of the copy: each table once. tables: every table with rows of tenants."""
-    named = {table.name: table for table in tables if table.name not in OF_MOVES}
+    named = {table.name: table for table in tables if table.name not in OF_MOVES | FOLLOWING}
     order = [*_FIRST, *(name for name in named if name not in {*_FIRST, *LAST, *DERIVED}), *sorted(DERIVED), *AT_LAST]
     return [_relation(named[name]) for name in order]
 
 
 def _relation(table: TenantTable) -> Relation:
     own = tuple(column for column in table.keys if column != "tenant_id")
-    return Relation(table.name, table.keys, _ORDERS.get(table.name, own or table.keys))
+    return Relation(table.name, table.keys, _ORDERS.get(table.name, own or table.keys), table.listed)

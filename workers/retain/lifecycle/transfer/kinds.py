@@ -50,7 +50,8 @@ class RowKind:
     owner: SQL for the user whose it is. history: whether the row never changes, so that one that was written after a time
     says nothing about that time. condition: on the rows that are exported. needs: SQL that must hold for a row to be
     written. values: among which a column's value must be. written: SQL for a column's value, from `?` as it was exported.
-    added: columns that earlier exports lack, with the value that they have then.
+    added: columns that earlier exports lack, with the value that they have then. listed: the table that lists the first
+    key's values of a tenant, where no index has the rows of a tenant in order.
     """
 
     name: str
@@ -65,6 +66,7 @@ class RowKind:
     values: Mapping[str, tuple[str | int, ...]] | None = None
     written: Mapping[str, str] | None = None
     added: Mapping[str, str | int | None] | None = None
+    listed: str | None = None
 
 
 _ENDED = ("completed", "failed", "cancelled")
@@ -155,6 +157,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             f"(SELECT {_OF_RUN} FROM agent_runs r WHERE r.run_id = t.run_id)",
             history=True,
             needs=_HAS_RUN,
+            listed="timelines",
         ),
         RowKind(
             "episode",

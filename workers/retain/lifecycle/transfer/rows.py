@@ -105,9 +105,15 @@ def _page_query(kind: RowKind, place: RowPlace) -> str:
     keys = ", ".join(f"t.{key}" for key in kind.keys)
     size = " + ".join(f"COALESCE(length(CAST(t.{name} AS BLOB)), 0)" for name in kind.columns)
     after = f"AND ({keys}) > ({', '.join('?' * len(kind.keys))})" if place.after else ""
+    table, owner, order = kind.table, "t", keys
+    if kind.listed is not None:
+        first, *others = kind.keys
+        table, owner = f"{kind.listed} listed CROSS JOIN {table}", "listed"
+        order = ", ".join((f"listed.{first}", *(f"t.{key}" for key in others)))
+        after = f"AND t.{first} = listed.{first} {after}" + (f" AND listed.{first} >= ?2" if after else "")
     page = (
         f"SELECT t.*, {kind.owner} AS line_owner, {kind.at_ms or 'NULL'} AS line_at_ms, {size} AS line_bytes"
-        f" FROM {kind.table} t WHERE t.tenant_id = ? {after} {kind.condition} ORDER BY {keys} LIMIT ?"
+        f" FROM {table} t WHERE {owner}.tenant_id = ? {after} {kind.condition} ORDER BY {order} LIMIT ?"
     )
     return (
         f"SELECT t.* FROM (SELECT t.*, COUNT(*) OVER () AS line_count,"
