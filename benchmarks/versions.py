@@ -1,11 +1,13 @@
 """Measure what a change gave: the Worker of an earlier commit next to this one's, in one bare workerd and in turn.
 
-    python -m benchmarks.versions REF [--connections 1 8] [--rounds 10] [--starts 6] [--memories 2000] [--json FILE]
+    python -m benchmarks.versions REF [--connections 1 8] [--rounds 10] [--starts 6] [--memories 2000]
+        [--own-schema] [--json FILE]
 
 A call of a tool (what is added to the direct call of its upstream), a run with three tool steps in a new instance, a
 recall of eight words among memories that were all just written, and the first call of a tool in a fresh process. Every
 ratio is taken within a round. Both use the schema of D1 of this commit, which the earlier one has to accept, and the
-packages that are installed now.
+packages that are installed now. With `--own-schema` each has a D1 with the migrations of its commit, and runs are compared
+alone.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from benchmarks.harness.interleaving import Plan, measure
 from benchmarks.harness.processes import usage_of
 from benchmarks.harness.report import Comparison, Report
 from benchmarks.harness.retain_worker import Stores, python_worker, whole, with_stores
-from benchmarks.harness.services import Service, javascript
+from benchmarks.harness.services import Service, d1, d1_store, javascript, kv
 from benchmarks.harness.workerd import Workerd, running
 from benchmarks.memories.__main__ import questions, texts
 from benchmarks.memories.over_http import OverHttp
@@ -43,25 +45,31 @@ AGENTS = HERE / "agents" / "definitions"
 CALLS, RUNS, RECALLS = 40, 12, 20
 """Operations of a block: calls of a tool, runs, and recalls."""
 AGENT = "clerk"
+EARLIER = "earlier-d1"
+"""The D1 of the earlier commit."""
+STORES = HERE / "harness" / "stores.mjs"
 
 
 def sources_of(ref: str) -> Path:
     """Return a folder with the code of a commit. Raises: SystemExit when git does not know it."""
-    asked = ["git", "archive", "--format=tar", ref, "workers", "durable_objects"]
+    asked = ["git", "archive", "--format=tar", ref, "workers", "durable_objects", "migrations"]
     found = subprocess.run(asked, cwd=ROOT, capture_output=True, check=False)
     if found.returncode != 0:
         raise SystemExit(found.stderr.decode().strip())
-    folder = CACHE / "bench-versions" / ref.replace("/", "-")
+    folder = CACHE / "bench-sources" / ref.replace("/", "-")
     with tarfile.open(fileobj=io.BytesIO(found.stdout)) as archive:
         archive.extractall(folder, filter="data")
     return folder
 
 
-def services(secrets: dict[str, str], sources: Path) -> list[Service]:
+def services(secrets: dict[str, str], sources: Path, *, own_schema: bool) -> list[Service]:
     """Return both versions, with their stores, and what they are compared with."""
+    database = EARLIER if own_schema else "d1"
+    stores = javascript("earlier-stores", STORES, bindings=[kv("KV"), d1("DB", EARLIER)])
     return [
         *whole(NOW, secrets=secrets, agents=AGENTS),
-        with_stores(BEFORE, secrets, agents=AGENTS, sources=sources),
+        with_stores(BEFORE, secrets, agents=AGENTS, sources=sources, database=database),
+        *([d1_store(EARLIER), stores] if own_schema else []),
         javascript("upstream", HERE / "proxy" / "upstream.mjs"),
         python_worker("constant", {"entry.py": (HERE / "proxy" / "constant_entry.py").read_bytes()}, []),
     ]
@@ -104,24 +112,34 @@ def added(series: dict[str, Series], value: str) -> Spread:
     return spread_of([over(NOW, place) / max(1e-6, over(BEFORE, place)) for place in range(len(series[NOW].blocks))])
 
 
-async def report_of(workerd: Workerd, api_key: str, connections: Sequence[int], rounds: int) -> Report:
-    """Return the figures of calls, runs and recalls with each number of connections."""
+async def report_of(
+    workerd: Workerd, api_key: str, connections: Sequence[int], rounds: int, *, runs_alone: bool
+) -> Report:
+    """Return the figures of calls, runs and recalls with each number of connections. runs_alone: of runs alone."""
     report = Report("versions")
     for number in connections:
-        calls = await measure(proxied(workerd, api_key), number, Plan(rounds, CALLS, 200))
-        of_calls = Report("calls", [figures_of(one) for one in calls.values()])
-        for what, value in (("time", "each_ms"), ("CPU", "all_cpu_ms")):
-            of_calls.comparisons.append(
-                Comparison(f"{what} added, {NOW} against {BEFORE}", number, added(calls, value))
-            )
-        report.add(of_calls, "call of a tool: ")
-        for one, both, count in (("run", runs(workerd), RUNS), ("recall", recalls(workerd), RECALLS)):
+        compared = [("run", runs(workerd), RUNS)]
+        if not runs_alone:
+            report.add(await report_of_calls(workerd, api_key, number, rounds), "call of a tool: ")
+            compared.append(("recall", recalls(workerd), RECALLS))
+        for one, both, count in compared:
             made = await measure(both, number, Plan(rounds, count, count))
-            compared = Report(one, [figures_of(series) for series in made.values()])
+            shown = Report(one, [figures_of(series) for series in made.values()])
             for what, of in (("time", _each_ms), ("CPU", _cpu_ms)):
                 times = made[NOW].paired(made[BEFORE], of)
-                compared.comparisons.append(Comparison(f"{what}, {NOW} against {BEFORE}", number, times))
-            report.add(compared, f"{one}: ")
+                shown.comparisons.append(Comparison(f"{what}, {NOW} against {BEFORE}", number, times))
+            report.add(shown, f"{one}: ")
+    return report
+
+
+async def report_of_calls(workerd: Workerd, api_key: str, connections: int, rounds: int) -> Report:
+    """Return the figures of calls of a tool."""
+    calls = await measure(proxied(workerd, api_key), connections, Plan(rounds, CALLS, 200))
+    report = Report("calls", [figures_of(one) for one in calls.values()])
+    for what, value in (("time", "each_ms"), ("CPU", "all_cpu_ms")):
+        report.comparisons.append(
+            Comparison(f"{what} added, {NOW} against {BEFORE}", connections, added(calls, value))
+        )
     return report
 
 
@@ -157,18 +175,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--starts", type=int, default=6, help="fresh processes, in which each is called first in turn")
     parser.add_argument("--memories", type=int, default=2000, help="how many memories there are to recall")
+    parser.add_argument("--own-schema", action="store_true", help="compare runs, each with the D1 of its commit")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
     secrets = {name: base64.b64encode(os.urandom(32)).decode() for name in ("CREDENTIALS_KEY", "MEMORY_KEY")}
     secrets["TOKEN_KEY"] = new_signing_key()
-    every = services(secrets, sources_of(options.ref))
+    sources = sources_of(options.ref)
+    every = services(secrets, sources, own_schema=options.own_schema)
     with running("versions", every) as workerd:
         stores = Stores(workerd)
         stores.migrate()
         key = setting.provision(stores, secrets["CREDENTIALS_KEY"], workerd.ports["upstream"])
-        OverHttp(workerd, NOW, AGENT).fill(list(itertools.islice(texts(1), options.memories)))
-        report = asyncio.run(report_of(workerd, key, options.connections, options.rounds))
+        if options.own_schema:
+            Stores(workerd, "earlier-stores").migrate(sources / "migrations")
+        else:
+            OverHttp(workerd, NOW, AGENT).fill(list(itertools.islice(texts(1), options.memories)))
+        report = asyncio.run(
+            report_of(workerd, key, options.connections, options.rounds, runs_alone=options.own_schema)
+        )
     print(report)
+    if options.own_schema:
+        if options.json:
+            report.write(options.json)
+        return
     starts: dict[str, list[tuple[float, float]]] = {}
     orders = itertools.cycle(itertools.permutations((setting.PYTHON, NOW, BEFORE)))
     for order in itertools.islice(orders, options.starts):

@@ -151,9 +151,9 @@ class Stores:
         """Run statements in D1, in one transaction; return their rows."""
         return self._ask("POST", "/sql", [[sql, list(values)] for sql, values in statements])
 
-    def migrate(self) -> None:
-        """Apply the migrations of D1."""
-        for path in sorted((ROOT / "migrations").glob("*.sql")):
+    def migrate(self, folder: Path = ROOT / "migrations") -> None:
+        """Apply the migrations of D1 that are in a folder."""
+        for path in sorted(folder.glob("*.sql")):
             statements = [(sql, ()) for sql in split_statements(path.read_text("utf-8"))]
             for first in range(0, len(statements), _STATEMENTS):
                 self.run(statements[first : first + _STATEMENTS])

@@ -102,17 +102,17 @@ def javascript(name: str, script: Path, *, bindings: Sequence[str] = (), called:
 def kv_store(*, cached: bool) -> Service:
     """Return workerd's own KV. cached: with its read cache, as a hot key is in a location of Cloudflare's."""
     bindings = [objects("SHARD", "KVNamespace"), service("BLOBS", "disk")]
-    return _bundled("kv", "KVNamespace", [*bindings, *([as_json("CLUSTERED", value=True)] if cached else [])])
+    return _bundled("kv", "KVNamespace", [*bindings, *([as_json("CLUSTERED", value=True)] if cached else [])], script="kv")
 
 
-def d1_store() -> Service:
+def d1_store(name: str = "d1") -> Service:
     """Return workerd's own D1."""
-    return _bundled("d1", "D1Database", [objects("DATABASE", "D1Database")])
+    return _bundled(name, "D1Database", [objects("DATABASE", "D1Database")], script="d1")
 
 
-def _bundled(name: str, class_name: str, bindings: Sequence[str]) -> Service:
+def _bundled(name: str, class_name: str, bindings: Sequence[str], *, script: str) -> Service:
     parts = [
-        f'modules = [(name = "{name}.js", bundled = "/workerd/{name}.js")]',
+        f'modules = [(name = "{script}.js", bundled = "/workerd/{script}.js")]',
         f'compatibilityDate = "{JAVASCRIPT_DATE}"',
         f'durableObjectNamespaces = [(className = "{class_name}", uniqueKey = "{name}", enableSql = true)]',
         'durableObjectStorage = (localDisk = "disk")',

@@ -123,7 +123,8 @@ def drafted(place: Place) -> None:
 
 def judged(place: Place) -> None:
     """Record the outcome of a run that followed a workflow."""
-    run = place.rows("SELECT run_id FROM agent_runs WHERE tenant_id = ?")[0]
+    sql = "SELECT run_id FROM agent_runs WHERE tenant_id = ?"
+    run = eventually(lambda: place.rows(sql), bool, within_s=5)[0]  # written after the answer
     place.ask("POST", f"/admin/agents/{{tenant}}/runs/{run['run_id']}/outcome", {"score": 1})
 
 
