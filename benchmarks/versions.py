@@ -137,9 +137,7 @@ async def report_of_calls(workerd: Workerd, api_key: str, connections: int, roun
     calls = await measure(proxied(workerd, api_key), connections, Plan(rounds, CALLS, 200))
     report = Report("calls", [figures_of(one) for one in calls.values()])
     for what, value in (("time", "each_ms"), ("CPU", "all_cpu_ms")):
-        report.comparisons.append(
-            Comparison(f"{what} added, {NOW} against {BEFORE}", connections, added(calls, value))
-        )
+        report.comparisons.append(Comparison(f"{what} added, {NOW} against {BEFORE}", connections, added(calls, value)))
     return report
 
 

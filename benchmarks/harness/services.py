@@ -102,7 +102,9 @@ def javascript(name: str, script: Path, *, bindings: Sequence[str] = (), called:
 def kv_store(*, cached: bool) -> Service:
     """Return workerd's own KV. cached: with its read cache, as a hot key is in a location of Cloudflare's."""
     bindings = [objects("SHARD", "KVNamespace"), service("BLOBS", "disk")]
-    return _bundled("kv", "KVNamespace", [*bindings, *([as_json("CLUSTERED", value=True)] if cached else [])], script="kv")
+    return _bundled(
+        "kv", "KVNamespace", [*bindings, *([as_json("CLUSTERED", value=True)] if cached else [])], script="kv"
+    )
 
 
 def d1_store(name: str = "d1") -> Service:

@@ -35,8 +35,15 @@ async def sql() -> AsyncIterator[SqliteSql]:
 
 def event(run_id: str, seq: int, at_ms: int, tenant_id: str = "acme") -> Statement:
     return (
-        "INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, kind, turn, data, at_ms) VALUES (?, ?, ?, 'k', 1, '{}', ?)",
+        "INSERT OR IGNORE INTO run_events (run_id, seq, tenant_id, turn, kind, data, at_ms) VALUES (?, ?, ?, 1, 'k', '', ?)",
         (run_id, seq, tenant_id, at_ms),
+    )
+
+
+def change(audit_id: str, tenant_id: str, at_ms: int) -> Statement:
+    return (
+        "INSERT INTO kv_audit (audit_id, tenant_id, key, operation, changed_by, at_ms) VALUES (?, ?, 'k', 'put', 'x', ?)",
+        (audit_id, tenant_id, at_ms),
     )
 
 
@@ -67,7 +74,7 @@ async def test_each_run_with_events_is_listed_since_its_first_event_or_earlier(
                 await sql.batch([event(run_id, seq, minute * MINUTE_MS + 7, f"of-{run_id}")])
             else:
                 await sql.run("DELETE FROM run_events WHERE run_id = ? AND seq <= ?", run_id, seq)
-        asked = "SELECT tenant_id, run_id, MIN(at_ms) / 60000 AS first FROM run_events GROUP BY tenant_id, run_id ORDER BY 1, 2"
+        asked = "SELECT tenant_id, run_id, MIN(at_ms) / 60000 AS first FROM run_events GROUP BY 1, 2 ORDER BY 1, 2"
         expected = [(row["tenant_id"], row["run_id"], row["first"]) for row in (await sql.run(asked)).rows]
         listed = await timelines(sql)
         assert [one[:2] for one in listed] == [one[:2] for one in expected]
@@ -90,8 +97,7 @@ async def test_what_is_ignored_for_an_erased_tenant_is_not_listed(sql: SqliteSql
 
 
 async def test_a_table_is_listed_by_day_while_it_has_rows_of_it(sql: SqliteSql) -> None:
-    change = "INSERT INTO kv_audit (audit_id, tenant_id, key, operation, changed_by, at_ms) VALUES (?, ?, 'k', 'put', 'x', ?)"
-    await sql.batch([(change, (name, name[0], day * DAY_MS)) for name, day in (("a1", 1), ("a2", 1), ("a3", 2), ("b1", 1))])
+    await sql.batch([change(name, name[0], day * DAY_MS) for name, day in (("a1", 1), ("a2", 1), ("a3", 2), ("b1", 1))])
     days = "SELECT tenant_id || day AS one FROM days_kept WHERE relation = 'kv_audit' ORDER BY 1"
     seen = []
     for gone in ("a1", "a2", "b1", "a3"):
@@ -112,8 +118,7 @@ async def test_a_database_from_before_lists_what_it_has(tmp_path: Path) -> None:
                 event("b", 1, 5 * MINUTE_MS + 59_999, "rival"),
             ]
         )
-        change = "INSERT INTO kv_audit (audit_id, tenant_id, key, operation, changed_by, at_ms) VALUES (?, 'acme', 'k', 'put', 'x', ?)"
-        await sql.batch([(change, (str(number), number * DAY_MS // 2)) for number in range(4)])
+        await sql.batch([change(str(number), "acme", number * DAY_MS // 2) for number in range(4)])
         sql.migrate(ROOT / "migrations")
         assert await timelines(sql) == [("acme", "a", 13), ("rival", "b", 5)]
         assert [row["day"] for row in (await sql.run("SELECT day FROM days_kept ORDER BY day")).rows] == [0, 1]
