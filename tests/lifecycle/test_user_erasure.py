@@ -14,6 +14,7 @@ from retain.errors import Conflict
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.slices import MAX_UNITED, union_of
+from retain.lifecycle.moving.relations import FOLLOWING
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.outbox import Outbox
@@ -260,6 +261,8 @@ def test_every_table_with_a_column_that_could_name_a_user_declares_how_theirs_ar
                 assert "scope_id" in of_tables[table.name]
             case "part":
                 assert any(table.name in owner.parts for owner in TENANT_TABLES)
+            case "follows":
+                assert table.name in FOLLOWING
             case "arriving":
                 assert "created_at_ms" in of_tables[table.name]
             case "nobody":

@@ -54,7 +54,7 @@ _PARKED = Texts(("request", "context", "idempotency_key"), searched={"request": 
 TENANT_TABLES = (
     TenantTable("parked_runs", ("run_id",), texts=replace(_PARKED, whole=("instance_id",)), users="user"),
     TenantTable("run_events", ("run_id", "seq"), users="part", listed="timelines"),
-    TenantTable("timelines", ("tenant_id", "run_id"), users="part"),
+    TenantTable("timelines", ("tenant_id", "run_id"), users="follows"),
     TenantTable(
         "agent_runs",
         ("run_id",),

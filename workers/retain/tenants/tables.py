@@ -15,15 +15,26 @@ all, because the table is the proof of the erasure."""
 
 
 OfUsers = Literal[
-    "user", "instance", "instance and user", "served", "owed", "part", "scope", "arriving", "step", "kept", "nobody"
+    "user",
+    "instance",
+    "instance and user",
+    "served",
+    "owed",
+    "part",
+    "follows",
+    "scope",
+    "arriving",
+    "step",
+    "kept",
+    "nobody",
 ]
 """How the rows of one user are found, for the erasure of that user.
 
 user: by the column `user_id`. instance: by `agent_type` and `instance_id`, of the instances that serve the user. instance
 and user: by the three columns; a row that names nobody belongs to the user whom its instance serves. served: the same, in a
 table from which instances need not be known, because the others name them. owed: by
-`instance_key`, or by the user's id among `parameters`, a JSON array. part: with the row that has it as a part. scope: by
-`scope_id`. arriving: they cannot be told apart yet; the erasure waits until those from before it, by `created_at_ms`, are
+`instance_key`, or by the user's id among `parameters`, a JSON array. part: with the row that has it as a part. follows:
+triggers remove them with the rows of another table. scope: by `scope_id`. arriving: they cannot be told apart yet; the erasure waits until those from before it, by `created_at_ms`, are
 gone. step: in a step of its own. kept: not at all, because they keep the user erased. nobody: they belong to no user.
 """
 
