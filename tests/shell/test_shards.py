@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from retain.ledgers.errors import Trouble, error_id_of, park, settle
 from retain.shards.place import HOME
 from tests.shell.worker import Worker, serving
 
@@ -75,6 +76,31 @@ async def test_numbers_for_every_tenant_are_on_each_database_and_its_own_history
         assert stored == [201, 507], tenant
     entries = (await sharded.request("GET", "/admin/history/mutations")).content["entries"]
     assert [entry["kind"] for entry in entries] == ["quota_set", "quota_set"]
+
+
+@pytest.mark.parametrize(("verb", "state"), [("replay", "replayed"), ("dismiss", "dismissed")])
+async def test_work_that_failed_on_several_databases_is_one_error_that_is_dealt_with_on_each(
+    sharded: Worker, verb: str, state: str
+) -> None:
+    trouble = Trouble("cron", "pruned", "unavailable", sharded.clock())
+    error_id = error_id_of("", "cron", "pruned")
+    for database in sharded.shards.values():
+        await park(database.store, trouble)
+    sharded.clock.advance(1)
+    await settle(sharded.db.store, sharded.clock(), ("", "cron", "pruned"))  # it has succeeded on the first one since
+    shown = (await sharded.request("GET", f"/admin/errors/{error_id}")).content
+    assert shown["state"] == "parked", "on the second it has not"
+    for settled in (HOME, None):  # what is parked on one, then what is parked on both
+        if settled is None:
+            sharded.clock.advance(1)
+            for database in sharded.shards.values():
+                await park(database.store, Trouble("cron", "pruned", "unavailable", sharded.clock()))
+            sharded.clock.advance(1)
+        dealt = await sharded.request("POST", f"/admin/errors/{error_id}/{verb}")
+        assert dealt.status == 200, dealt.body
+        rows = await sharded.rows("SELECT state, settled_by FROM error_ledger WHERE error_id = ?", error_id)
+        assert [row["state"] for row in rows] == ["replayed" if settled else state, state]
+        assert rows[-1]["settled_by"] == "developer"
 
 
 async def test_an_erased_tenant_leaves_its_database_and_may_be_registered_again(sharded: Worker) -> None:

@@ -151,11 +151,12 @@ async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str, also: Sequence[
 
 
 async def find_error(sql: Sql, error_id: str, tenants: Sequence[str] | None = None) -> ParkedError:
-    """Return a row. tenants: those whose errors exist for the caller; None for every one.
+    """Return a row: of several databases that have it, as work of the deployment has, one where it is still parked.
 
+    tenants: those whose errors exist for the caller; None for every one.
     Raises: NotFound (code `no_such_error`).
     """
-    rows = (await sql.run(FIND, error_id)).rows
+    rows = sorted((await sql.run(FIND, error_id)).rows, key=lambda row: row["state"] != "parked")
     if not rows or (tenants is not None and rows[0]["tenant_id"] not in tenants):
         raise NotFound("there is no such error in the ledger", code="no_such_error")
     return _parked_error(rows[0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 
@@ -69,8 +70,11 @@ async def replay_error(context: AdminContext, request: PathRequest) -> Response:
     """Do the work of a parked error again, by the part that owns it. Idempotent."""
     with everywhere():
         found = await find_error(context.sql, request.path["error_id"], request.tenants)
-    with await _place_of(context, found):
-        replay = await context.replaying().replay(found.error_id, request.http.caller)
+    for place in await _places_of(context, found):
+        with place:
+            replay = await context.replaying().replay(found.error_id, request.http.caller)
+        if replay.error.state == "parked":
+            break
     return json_response(replay.to_json())
 
 
@@ -79,19 +83,25 @@ async def dismiss_error(context: AdminContext, request: PathRequest) -> Response
     error_id = request.path["error_id"]
     with everywhere():
         error = await find_error(context.sql, error_id, request.tenants)
-    with await _place_of(context, error):
-        await dismiss(context.sql, context.clock(), error_id, request.http.caller, dropping(error))
-        return json_response((await find_error(context.sql, error_id)).to_json())
+    for place in await _places_of(context, error):
+        with place:
+            await dismiss(context.sql, context.clock(), error_id, request.http.caller, dropping(error))
+            error = await find_error(context.sql, error_id)
+    return json_response(error.to_json())
 
 
-async def _place_of(context: AdminContext, error: ParkedError) -> AbstractContextManager[None]:
-    """Return where an error is to be dealt with: where its tenant is, or on the database whose work failed."""
+async def _places_of(context: AdminContext, error: ParkedError) -> Sequence[AbstractContextManager[None]]:
+    """Return where an error is to be dealt with, at least one place: where its tenant is, or where the work failed.
+
+    The work of the deployment is done on each database, and is one error, by its id, on all on which it failed.
+    """
     if error.tenant_id or context.shards is None:
-        return in_tenant(error.tenant_id)
+        return [in_tenant(error.tenant_id)]
+    known: dict[bool, list[AbstractContextManager[None]]] = {True: [], False: []}
     for place in context.shards.each():
-        if (await context.shards.databases[place.shard].run(FIND, error.error_id)).rows:
-            return at(place)
-    return at_home()
+        for row in (await context.shards.databases[place.shard].run(FIND, error.error_id)).rows:
+            known[row["state"] == "parked"].append(at(place))
+    return known[True] or known[False][:1] or [at_home()]
 
 
 async def list_debts(context: AdminContext, request: PathRequest) -> Response:
