@@ -258,6 +258,31 @@ async def test_what_is_kept_is_bounded_and_the_view_that_was_used_last_stays(
     assert watched.returned == [0, 0, 4, 0, 4]
 
 
+async def test_a_recall_does_not_look_at_what_is_kept_of_all_others(
+    substrate: Substrate, watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A thousand users who were written for lately: the view that needs their room costs as much as it takes from them."""
+    looked = 0
+
+    class Counted(dict[str, int]):
+        def __len__(self) -> int:
+            nonlocal looked
+            looked += 1
+            return super().__len__()
+
+    monkeypatch.setattr(fresh, "KEPT_LIMIT", 1000)
+    for number in range(1000):
+        view = ("globex", (f"user.{number}",), False, "model")
+        substrate.kept.put(view, fresh._KeptView(by_name=Counted({f"{number}": 1}), at_ms=substrate.clock()))
+    await fill(substrate)
+    looked = 0
+    await hits(substrate, "feline napping")
+    assert looked == len(NOTES), "as many as make room"
+    assert substrate.kept.count == 1000
+    assert substrate.kept.of(("globex", ("user.0",), False, "model"), substrate.clock()).by_name == {}
+    assert substrate.kept.of(("globex", ("user.999",), False, "model"), substrate.clock()).by_name == {"999": 1}
+
+
 async def test_what_nobody_uses_is_forgotten_after_a_while(substrate: Substrate, watched: Watched) -> None:
     await fill(substrate)
     substrate.clock.advance(LATE_MS + 1)

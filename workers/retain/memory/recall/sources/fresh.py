@@ -86,25 +86,32 @@ class KeptSignatures:
 
     def __init__(self) -> None:
         self._views: OrderedDict[_View, _KeptView] = OrderedDict()
+        """The one that was used longest ago first. There may be thousands: no recall looks at all of them."""
+        self._count = 0
 
     @property
     def count(self) -> int:
         """How many signatures are kept."""
-        return sum(len(kept.by_name) for kept in self._views.values())
+        return self._count
 
     def of(self, view: _View, now_ms: int) -> _KeptView:
         """Return what is kept of a view."""
-        for other in [one for one, kept in self._views.items() if abs(now_ms - kept.at_ms) > KEPT_MS]:
-            del self._views[other]
+        while self._views and abs(now_ms - next(iter(self._views.values())).at_ms) > KEPT_MS:
+            self._forget(next(iter(self._views)))
         return self._views.get(view) or _KeptView()
 
     def put(self, view: _View, kept: _KeptView) -> None:
         """Keep what a view has now, instead of what it had, and as much of the others as there is room for."""
-        self._views.pop(view, None)
+        self._forget(view)
         if kept.by_name:
             self._views[view] = kept
-        while self.count > KEPT_LIMIT:
-            self._views.popitem(last=False)
+            self._count += len(kept.by_name)
+        while self._count > KEPT_LIMIT:
+            self._forget(next(iter(self._views)))
+
+    def _forget(self, view: _View) -> None:
+        kept = self._views.pop(view, None)
+        self._count -= 0 if kept is None else len(kept.by_name)
 
 
 class FreshReading:
