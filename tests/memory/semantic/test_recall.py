@@ -17,7 +17,7 @@ from retain.memory.scope import Scope
 from tests.memory.semantic.notes import LONG, NOTES, fill
 from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, HOUSE, INSTANCE, PERSON, TENANT, Substrate
 from tests.support.faults import Faults
-from tests.support.instances import shipped_embedder
+from tests.support.instances import ROOT, shipped_embedder
 
 COMPONENTS = {
     "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
@@ -244,6 +244,16 @@ async def test_fewer_hits_are_the_first_of_more(texts: list[str], query: str, to
 
 def test_every_weight_is_documented_by_the_component_it_moves() -> None:
     assert set(Weights.__dataclass_fields__) >= COMPONENTS - {"context", "contradicted"}
+
+
+def test_the_decision_about_recall_says_what_every_weight_is_for() -> None:
+    text = (ROOT / "docs" / "decisions" / "0007-recall.md").read_text("utf-8")
+    parts = text.partition("\n## The parts\n")[2].partition("\n## ")[0]
+    explained = {name for row in parts.splitlines() if row.startswith("| ") for name in row.split(" | ")[0][2:].split(", ")}
+    shapes = {"before": "window", "after": "window", "short": "shortness"}
+    weights = {shapes.get(name, name) for name in Weights.__dataclass_fields__}
+    assert explained >= weights | COMPONENTS
+    assert explained - weights - COMPONENTS == {"part"}
 
 
 @pytest.mark.parametrize("top_k", [0, -1, 51])
