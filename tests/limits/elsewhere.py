@@ -274,7 +274,7 @@ ROWS: Mapping[str, str] = {
     "10,000 subrequests per invocation (50 free); a call of any binding is one": "`retain.limits.d1_calls` counts them",
     "six open connections per invocation": "the platform's: further calls wait",
     "100 MB per request body (more on some plans)": "`tests/e2e/test_bounds.py`, `retain.http.MAX_BODY_BYTES`",
-    "10 MB of code, compressed (3 MB free), one second to start": "`tests/tools` measures the upload",
+    "10 MB of code, compressed (3 MB free), one second to start": "`tests/docs/test_deploy_dry_run.py` measures the upload",
     "5 KB per variable, 128 variables": "wrangler refuses more",
     "five schedules per account on the free plan, 250 on the paid": "`tests/shell/test_cron.py` counts them",
     "15 minutes per schedule, and no repetition of one that failed": "`tests/shell/test_cron.py`",
