@@ -249,7 +249,9 @@ def test_every_weight_is_documented_by_the_component_it_moves() -> None:
 def test_the_decision_about_recall_says_what_every_weight_is_for() -> None:
     text = (ROOT / "docs" / "decisions" / "0007-recall.md").read_text("utf-8")
     parts = text.partition("\n## The parts\n")[2].partition("\n## ")[0]
-    explained = {name for row in parts.splitlines() if row.startswith("| ") for name in row.split(" | ")[0][2:].split(", ")}
+    explained = {
+        name for row in parts.splitlines() if row.startswith("| ") for name in row.split(" | ")[0][2:].split(", ")
+    }
     shapes = {"before": "window", "after": "window", "short": "shortness"}
     weights = {shapes.get(name, name) for name in Weights.__dataclass_fields__}
     assert explained >= weights | COMPONENTS
