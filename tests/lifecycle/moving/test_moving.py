@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -10,9 +11,10 @@ from retain.errors import Conflict, NotFound, TenantElsewhere
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
+from retain.ports import SqlResult, Statement
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import writing
-from retain.shards.place import HOME, in_tenant
+from retain.shards.place import HOME, everywhere, in_tenant
 from retain.tenant_tables import TENANT_TABLES
 from tests.lifecycle.erasable import filled
 from tests.lifecycle.moving.deployment import MOVED, Rows, connection, living
@@ -238,3 +240,31 @@ async def test_no_word_of_a_tenant_that_has_left_is_in_the_blocks_of_the_full_te
         assert blocks(HOME) > 0
         await deployment.moved("acme", "DB_1")
         assert (blocks(HOME), blocks("DB_1") > 0) == (0, True)
+
+
+async def test_a_list_over_all_databases_has_a_tenant_that_switches_while_they_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with living(2) as deployment:
+        await deployment.register("acme")
+        await deployment.moved("acme", "DB_1")
+        move = await deployment.mover.start("acme", HOME, "person:ada")
+        while move.step != "switch":
+            move = await deployment.mover.advance(move)
+        database = deployment.databases["DB_1"]
+        batch, asked = database.batch, 0
+
+        async def after_the_switch(statements: Sequence[Statement]) -> list[SqlResult]:
+            nonlocal asked
+            if "FROM tenants" in statements[-1][0]:
+                asked += 1
+                if asked == 1:
+                    monkeypatch.setattr(database, "batch", batch)
+                    assert (await deployment.mover.advance(move)).step == "remove"
+            return await batch(statements)
+
+        monkeypatch.setattr(database, "batch", after_the_switch)
+        with everywhere():
+            rows = (await deployment.shards.sql.run("SELECT tenant_id FROM tenants WHERE tenant_id = 'acme'")).rows
+        assert asked == 1, "the tenant switched between the two"
+        assert [row["tenant_id"] for row in rows] == ["acme"]

@@ -74,11 +74,22 @@ class ShardedSql:
         raise _moving()
 
     async def _read_everywhere(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        """Return the rows of all databases, without those of tenants whose rows there do not count."""
+        """Return the rows of all databases, without those of tenants whose rows there do not count.
+
+        A tenant that arrives at one when it is asked, and has left the other when that is asked, is on neither: then they
+        are asked again.
+        """
+        merged, unseen = await self._read_each(statements)
+        return (await self._read_each(statements))[0] if unseen else merged
+
+    async def _read_each(self, statements: Sequence[Statement]) -> tuple[list[SqlResult], bool]:
+        """Return the rows that count, and whether a tenant has only rows that do not."""
         merged: list[SqlResult] = []
+        left_out: set[str] = set()
         for shard, sql in self._shards.items():
             moved, *results = await sql.batch([away(shard), *statements])
             without = {row["tenant_id"] for row in moved.rows}
+            left_out |= without & {row.get("tenant_id") for result in results for row in result.rows}
             kept = [
                 SqlResult([row for row in result.rows if row.get("tenant_id") not in without], result.changes)
                 for result in results
@@ -88,7 +99,7 @@ class ShardedSql:
                 if merged
                 else kept
             )
-        return merged
+        return merged, bool(left_out - {row.get("tenant_id") for result in merged for row in result.rows})
 
 
 def _moving() -> TenantMoving:
