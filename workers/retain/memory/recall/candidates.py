@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from retain.memory.filters import FIELDS, UNCONDITIONAL
 from retain.memory.recall.evidence import REACH, SEAM, STEMS_EACH
@@ -40,6 +41,8 @@ EXACT_LIMIT = 50
 """The newest records with an exact term that are looked at."""
 EARLIER_LIMIT = 1000
 """The most texts that were known at a time in the past, and edited since, that are ranked by their signatures."""
+KEPT_STATEMENTS = 32
+"""The most texts of each large statement that are kept: which one is needed depends on how many words a query has."""
 SEPARATOR = "\x1e"
 """Between texts of JSON, none of which contains it."""
 _SAME_CONVERSATION = "p.tenant_id = {0}.tenant_id AND p.scope_id = {0}.scope_id AND p.conversation = {0}.conversation"
@@ -250,7 +253,26 @@ def with_neighbours(
     preference is looked for in it alone.
     """
     where, values = visible.where()
-    known = visible.known_at_ms
+    asked = {
+        "ids": ids,
+        "anchors": ids[:ANCHORS] if adjacent else [],
+        "terms": [f" {term} " for forms in stems for term in forms],
+        "met": ""
+        if met is None
+        else f",{','.join(map(str, met.values()))},",  # a text: each element of a list is a row
+    }
+    # of what was found without the filter, what does not meet it brings no neighbours
+    is_chosen, own = (where, values) if visible.is_filtered and met is None else ("true", ())
+    forms = tuple(map(len, stems))
+    sql = _with_neighbours(forms, visible.known_at_ms, where, is_chosen, met is not None, language)
+    return sql, (json.dumps(asked), *own, *values)
+
+
+@lru_cache(maxsize=KEPT_STATEMENTS)
+def _with_neighbours(
+    forms: tuple[int, ...], known: int | None, where: str, is_chosen: str, has_met: bool, language: str
+) -> str:
+    """Return the text of the statement. forms: how many terms each stem has. is_chosen: a condition on the records."""
     then = "" if known is None else f"LEFT JOIN memory_earlier e ON e.record_id = r.id AND {earlier_then('e', known)}"
     text = {name: f"n.{name}" if known is None else f"COALESCE(e.{name}, n.{name})" for name in _TEXT_COLUMNS}
     spaced = "n.spaced" if known is None else "COALESCE(' ' || e.terms || ' ', n.spaced)"
@@ -263,33 +285,20 @@ def with_neighbours(
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
         f" THEN json_array({', '.join(f'r.{column}' for column in RECORD_COLUMNS)}) ELSE '' END"
     )
-    asked = {
-        "ids": ids,
-        "anchors": ids[:ANCHORS] if adjacent else [],
-        "terms": [f" {term} " for forms in stems for term in forms],
-        "met": ""
-        if met is None
-        else f",{','.join(map(str, met.values()))},",  # a text: each element of a list is a row
-    }
-    is_met = "true" if met is None else "instr(?1 ->> '$.met', ',' || {} || ',')"
-    # of what was found without the filter, what does not meet it brings no neighbours
-    is_chosen, own = (where, values) if visible.is_filtered and met is None else ("true", ())
+    is_met = "instr(?1 ->> '$.met', ',' || {} || ',')" if has_met else "true"
     # The condition applies to neighbours as well: a record that is not visible or is filtered out lends no words.
-    return (
-        f"""
+    return f"""
         WITH around AS ({_around(is_chosen, is_met)})
         SELECT json_group_array(json_array(
           n.nearness, r.id, n.scope_id, n.conversation, n.position, {_PREVIOUS}, COALESCE(r.said_at_ms, r.valid_from_ms),
-          {_stems_in(spaced, stems)},
+          {_stems_in(spaced, forms)},
           {text["length"]}, {"0" if known is None else "e.number IS NOT NULL"},
           CASE WHEN n.nearness <= {REACH + 1} OR n.nearness >= {SEAM - REACH - 1} THEN {text["signature"]} END,
           {", ".join(f"CASE WHEN {near} THEN {column} END" for column in of_candidates)}
         )) AS found, group_concat({whole if known is None else "''"}, char({ord(SEPARATOR)})) AS whole
         FROM around n CROSS JOIN memory_records r ON r.number = n.number {then}
         WHERE {where}
-        """,
-        (json.dumps(asked), *own, *values),
-    )
+        """
 
 
 def _prefers(spaced: str, language: str) -> str:
@@ -321,10 +330,13 @@ def _around(is_chosen: str, is_met: str) -> str:
         """
 
 
-def _stems_in(spaced: str, stems: Sequence[Sequence[str]]) -> str:
-    """Return an expression for which of the statement's stems a text has: a JSON array of numbers of `STEMS_EACH` bits."""
-    places = iter(range(sum(map(len, stems))))
-    found = [" OR ".join(f"instr({spaced}, ?1 ->> '$.terms[{next(places)}]') > 0" for _ in forms) for forms in stems]
+def _stems_in(spaced: str, forms: Sequence[int]) -> str:
+    """Return an expression for which of the statement's stems a text has: a JSON array of numbers of `STEMS_EACH` bits.
+
+    forms: how many terms each of them has.
+    """
+    places = iter(range(sum(forms)))
+    found = [" OR ".join(f"instr({spaced}, ?1 ->> '$.terms[{next(places)}]') > 0" for _ in range(own)) for own in forms]
     bits = [f"({one}) << {place % STEMS_EACH}" for place, one in enumerate(found)]
     groups = [bits[at : at + STEMS_EACH] for at in range(0, len(bits), STEMS_EACH)]
     return f"json_array({', '.join(' | '.join(f'({bit})' for bit in group) for group in groups)})"

@@ -19,11 +19,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
 from retain.json_text import read_own_json
-from retain.memory.recall.candidates import TextIndex, Visible, tags_of
+from retain.memory.recall.candidates import KEPT_STATEMENTS, TextIndex, Visible, tags_of
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import BM25_B, BM25_K1, BM25_LONGEST, by_origin
 from retain.memory.recall.sources.matching import newest_looked_up
@@ -72,11 +73,17 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
     met = newest_looked_up(visible, NARROW, NARROW_EACH)
     looked, numbers, narrow_values = ("", "", ()) if met is None else met
     narrow = _OF_NUMBERS.format(numbers=numbers, table=texts.full_text) if met else ""
-    places = iter(range(len(terms)))
-    counts = [_most([_COUNT.format(place=next(places)) for _ in own]) for own in forms]
+    sql = _sql(texts, tuple(map(len, forms)), looked, narrow, where)
+    return sql, (json.dumps(asked), *narrow_values, *values)
+
+
+@lru_cache(maxsize=KEPT_STATEMENTS)
+def _sql(texts: TextIndex, forms: tuple[int, ...], looked: str, narrow: str, where: str) -> str:
+    """Return the text of the statement. forms: how many terms each stem has."""
+    places = iter(range(sum(forms)))
+    counts = [_most([_COUNT.format(place=next(places)) for _ in range(own)]) for own in forms]
     groups = [f", json_array({', '.join(counts[at : at + _GROUP])})" for at in range(0, len(counts), _GROUP)]
-    return (
-        f"""
+    return f"""
         WITH {_WANTED.format(vocabulary=texts.vocabulary)}{looked and f", {looked}"}, found (number, content) AS (
           {_FOUND.format(table=texts.full_text)}
           {narrow}
@@ -84,9 +91,7 @@ def full_text(visible: Visible, query: Query, texts: TextIndex) -> Statement:
         SELECT (SELECT json_group_object(stem, records) FROM known) AS known,
                json_group_array(json_array(r.id, {_WORDS}, {_AT}{"".join(groups)})) AS found
         FROM ({_UNTAGGED}) f {texts.records.format(number="f.number")} WHERE {where}
-        """,
-        (json.dumps(asked), *narrow_values, *values),
-    )
+        """
 
 
 _WANTED = f"""
