@@ -29,6 +29,12 @@ BEGIN
   DELETE FROM timelines WHERE tenant_id = new.tenant_id AND run_id = new.run_id;
   INSERT INTO timelines VALUES (new.tenant_id, new.run_id, new.at_ms / 60000);
 END;
+CREATE TRIGGER timelines_earlier AFTER UPDATE OF at_ms ON run_events
+WHEN EXISTS (SELECT 1 FROM timelines
+  WHERE tenant_id = new.tenant_id AND run_id = new.run_id AND since_minute > new.at_ms / 60000)
+BEGIN
+  UPDATE timelines SET since_minute = new.at_ms / 60000 WHERE tenant_id = new.tenant_id AND run_id = new.run_id;
+END;
 CREATE TRIGGER timelines_shortened AFTER DELETE ON run_events
 WHEN old.at_ms / 60000 < (SELECT at_ms / 60000 FROM run_events WHERE run_id = old.run_id ORDER BY seq LIMIT 1)
 BEGIN
@@ -59,6 +65,15 @@ WHEN NOT EXISTS (SELECT 1 FROM days_kept
 BEGIN
   INSERT INTO days_kept VALUES (new.tenant_id, 'kv_audit', new.at_ms / 86400000);
 END;
+CREATE TRIGGER days_of_audit_changed AFTER UPDATE OF at_ms ON kv_audit
+WHEN new.at_ms / 86400000 <> old.at_ms / 86400000
+BEGIN
+  INSERT INTO days_kept SELECT new.tenant_id, 'kv_audit', new.at_ms / 86400000 WHERE NOT EXISTS (SELECT 1 FROM days_kept
+    WHERE tenant_id = new.tenant_id AND relation = 'kv_audit' AND day = new.at_ms / 86400000);
+  DELETE FROM days_kept WHERE tenant_id = old.tenant_id AND relation = 'kv_audit' AND day = old.at_ms / 86400000
+    AND NOT EXISTS (SELECT 1 FROM kv_audit WHERE tenant_id = old.tenant_id
+      AND at_ms >= old.at_ms / 86400000 * 86400000 AND at_ms < (old.at_ms / 86400000 + 1) * 86400000);
+END;
 CREATE TRIGGER days_of_audit_left AFTER DELETE ON kv_audit
 WHEN NOT EXISTS (SELECT 1 FROM kv_audit WHERE tenant_id = old.tenant_id
   AND at_ms >= old.at_ms / 86400000 * 86400000 AND at_ms < (old.at_ms / 86400000 + 1) * 86400000)
@@ -70,6 +85,15 @@ WHEN NOT EXISTS (SELECT 1 FROM days_kept
   WHERE tenant_id = new.tenant_id AND relation = 'decision_log' AND day = new.at_ms / 86400000)
 BEGIN
   INSERT INTO days_kept VALUES (new.tenant_id, 'decision_log', new.at_ms / 86400000);
+END;
+CREATE TRIGGER days_of_decisions_changed AFTER UPDATE OF at_ms ON decision_log
+WHEN new.at_ms / 86400000 <> old.at_ms / 86400000
+BEGIN
+  INSERT INTO days_kept SELECT new.tenant_id, 'decision_log', new.at_ms / 86400000 WHERE NOT EXISTS (SELECT 1 FROM days_kept
+    WHERE tenant_id = new.tenant_id AND relation = 'decision_log' AND day = new.at_ms / 86400000);
+  DELETE FROM days_kept WHERE tenant_id = old.tenant_id AND relation = 'decision_log' AND day = old.at_ms / 86400000
+    AND NOT EXISTS (SELECT 1 FROM decision_log WHERE tenant_id = old.tenant_id
+      AND at_ms >= old.at_ms / 86400000 * 86400000 AND at_ms < (old.at_ms / 86400000 + 1) * 86400000);
 END;
 CREATE TRIGGER days_of_decisions_left AFTER DELETE ON decision_log
 WHEN NOT EXISTS (SELECT 1 FROM decision_log WHERE tenant_id = old.tenant_id

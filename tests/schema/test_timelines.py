@@ -90,6 +90,14 @@ async def test_a_run_that_loses_its_first_events_is_listed_since_the_first_that_
     assert await timelines(sql) == []
 
 
+async def test_rows_whose_time_changes_are_listed_since_it(sql: SqliteSql) -> None:
+    await sql.batch([*(event("r", seq, seq * MINUTE_MS) for seq in (5, 6)), change("a1", "acme", 3 * DAY_MS)])
+    await sql.run("UPDATE run_events SET at_ms = ? WHERE seq = 6", 2 * MINUTE_MS)
+    await sql.run("UPDATE kv_audit SET at_ms = ?", DAY_MS)
+    assert await timelines(sql) == [("acme", "r", 2)]
+    assert (await sql.run("SELECT relation, day FROM days_kept")).rows == [{"relation": "kv_audit", "day": 1}]
+
+
 async def test_what_is_ignored_for_an_erased_tenant_is_not_listed(sql: SqliteSql) -> None:
     await sql.run("INSERT INTO erased_tenants (tenant_id, last_run_id, closed) VALUES ('acme', 'zzz', 1)")
     await sql.batch([event("r", 1, MINUTE_MS)])
