@@ -160,6 +160,12 @@ print(len(names), done)
 """
 
 
+def test_what_verifies_tokens_of_access_is_loaded_by_the_first_token() -> None:
+    code = "import sys, retain.admin.access; sys.exit('jwt' in sys.modules)"
+    environment = {**os.environ, "PYTHONPATH": str(WORKERS)}
+    assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=False).returncode == 0
+
+
 def test_invariant_9_importing_the_library_reads_nothing_asks_nobody_and_draws_no_random_number() -> None:
     environment = {**os.environ, "PYTHONPATH": str(WORKERS)}
     done = subprocess.run(  # -B: what is compiled here is not written, which would be seen as an opened file

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import jwt
-
 from retain.admin.development import check_developer, check_page, is_local
 from retain.errors import Misconfigured, Unauthenticated, Unavailable, UpstreamFailed
 from retain.http import Request
@@ -186,6 +184,8 @@ def _decoded(token: str, issuer: str, audience: str) -> tuple[dict[str, Any], di
     """
     if len(token) > MAX_TOKEN_BYTES or not token.isascii():
         raise _invalid("malformed")
+    import jwt  # only here: callers with a key of an application, and the developer, have no token
+
     try:
         # Before PyJWT reads it: its decoder accepts any nesting depth, and deep nesting ends the isolate.
         for content in [_canonical(part) for part in token.split(".")][:2]:
