@@ -87,6 +87,11 @@ class Operations:
             "list": lambda: self._list(Listing()),
             "list, filtered by metadata": lambda: self._list(Listing({"customer": "c-7"}, limit=5)),
             "list, filtered by kind": lambda: self._list(Listing({"kind": "task"}, limit=5)),
+            "list, filtered by one of two": lambda: self._list(Listing({"customer": {"$in": ["c-7", "c-9"]}}, limit=5)),
+            "list, filtered by either": lambda: self._list(
+                Listing({"$or": [{"customer": "c-7"}, {"subject": "thing-8"}]}, limit=5)
+            ),
+            "list, filtered without an index": lambda: self._list(Listing({"confidence": {"$lt": 0.01}}, limit=5)),
             "list, filtered by subject": lambda: self._list(Listing({"subject": "thing-8"}, limit=5)),
             "list of the scope, filtered": lambda: list_records(self._sql, SCOPE, Listing({"topic": "t-7"}, limit=5)),
             "list of a user": lambda: list_records(self._sql, UserPlace("acme", USER), Listing()),

@@ -68,7 +68,9 @@ class ListQuery(PageQuery):
         description="only what belongs to this user: in every agent, or with `agent_type` what this agent alone knows",
     )
     filter: Annotated[dict[str, JsonValue], BeforeValidator(_conditions)] = Field(
-        default_factory=dict, description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall)"
+        default_factory=dict,
+        description="conditions on metadata and fields, as JSON: [memory.md](memory.md#recall); a page may then have fewer"
+        " memories than were asked for, or none, before the last",
     )
     all: Flag = Field(default=False, description="`true`: include those that are not valid; not with `valid_at_ms`")
     valid_at_ms: Annotated[int | None, BeforeValidator(_time)] = Field(

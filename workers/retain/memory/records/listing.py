@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput
 from retain.limits.pages import cut, light, sized
-from retain.memory.filters import compile_filter
+from retain.memory.filters import UNCONDITIONAL, compile_filter
+from retain.memory.records.examined import EXAMINED, Part, first_of_tenant, several
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.narrowing import single
 from retain.memory.records.record import Record
@@ -81,7 +82,9 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
     It reads the place's own records where it has few scopes, else those that an index finds for the filter, else the
-    tenant's in order. A page of large records has fewer than the limit, and is read by a second query.
+    tenant's in order. Of a tenant, and of what an index finds by several values, it looks at about `EXAMINED` records for a
+    page, which then may have fewer than the limit, or none, before the last. A page of large records has fewer as well, and
+    is read by a second query.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
@@ -96,16 +99,28 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         bound += [wanted.known_at_ms] if wanted.held_at_ms is not None else [0, wanted.known_at_ms]
         where = f"r.recorded_at_ms <= ?5 AND (({where}) OR r.updated_at_ms > ?5)"
     where = f"{_AFTER} AND {where}"
-    found = None if _of_user(place) or wanted.known_at_ms is not None else single(wanted.filter)
+    indexed = not _of_user(place) and wanted.known_at_ms is None
+    found = single(wanted.filter) if indexed else None
     if found is not None:
         of_name = f"p.tenant_id = ?1 AND {found.condition} AND {found.value} = ?"
         met = f"r.tenant_id = ?1 AND {within} AND {where.replace(_AFTER, 'p.number > ?3')} AND {of_name}"
         source = f"FROM {found.source} CROSS JOIN memory_records r ON r.number = p.number WHERE {met}"
         ordered = f"{source} ORDER BY p.number LIMIT ?"
         unposted: Statement = (_UNPOSTED, (place.tenant_id,))
-        page = await _page(sql, ordered, [*bound, *values, *found.values], wanted.limit, unposted)
+        one = await _page(sql, ordered, [*bound, *values, *found.values], wanted.limit, unposted)
+        if one is not None:
+            return one.records, one.cursor
+    asked = several(wanted.filter) if indexed and found is None else None
+    if asked is not None:
+        met = f"r.tenant_id = ?1 AND {within} AND {where}"
+        page = await _examined(sql, asked.part, met, bound, values, wanted.limit, lacking=asked.of_metadata)
         if page is not None:
             return page
+    if isinstance(place, Scope) and place.kind == "tenant" and condition != UNCONDITIONAL:
+        met = f"r.tenant_id = ?1 AND {within} AND {where}"
+        page = await _examined(sql, lambda most, _: first_of_tenant(most), met, bound, values, wanted.limit)
+        assert page is not None
+        return page
     if isinstance(place, Scope) and place.kind == "tenant":
         source = f"FROM memory_records r WHERE r.tenant_id = ?1 AND {within} AND {where} ORDER BY r.number LIMIT ?"
     else:
@@ -113,9 +128,44 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         of = {"scopes": scopes_of(place), "within": within, "where": where}
         source = _OF_SCOPES.format(**of, few=few, limit=wanted.limit + 1)
         values = [*values, *values]
-    page = await _page(sql, source, [*bound, *values], wanted.limit)
-    assert page is not None
-    return page
+    one = await _page(sql, source, [*bound, *values], wanted.limit)
+    assert one is not None
+    return one.records, one.cursor
+
+
+async def _examined(
+    sql: Sql,
+    part: Callable[[int, int], Part],
+    where: str,
+    bound: Sequence[SqlValue],
+    values: Sequence[SqlValue],
+    limit: int,
+    *,
+    lacking: bool = False,
+) -> tuple[list[Record], str | None] | None:
+    """Return a page of what meets a condition in the first part of the records: of a few, and of many if these do not fill it.
+
+    part: makes it from about how many there are, and the number of its first own parameter. bound: values of the parameters
+    with a number. values: of those without. lacking: whether records that an index may lack make it answer None.
+    """
+    records: list[Record] = []
+    after = bound[2]
+    for most in (4 * limit, EXAMINED):
+        looked = part(most, len(bound) + 1)
+        own = (*bound[:2], after, *bound[3:], *looked.values)
+        last: Statement = (looked.last, own if looked.values else own[:3])
+        unposted: Statement | None = (_UNPOSTED, (bound[0],)) if lacking else None
+        source = f"{looked.source} AND {where} ORDER BY r.number LIMIT ?"
+        page = await _page(sql, source, [*own, *values], limit - len(records), unposted, last)
+        if page is None:
+            return None
+        records += page.records
+        after = page.last
+        if page.cursor is not None or after is None:
+            return records, page.cursor
+        if len(records) == limit:
+            break
+    return records, str(after)
 
 
 def _of_user(place: Scope | UserPlace) -> bool:
@@ -123,22 +173,42 @@ def _of_user(place: Scope | UserPlace) -> bool:
     return isinstance(place, UserPlace) or place.kind in ("user", "instance")
 
 
-async def _page(
-    sql: Sql, source: str, bound: Sequence[SqlValue], limit: int, unless: Statement | None = None
-) -> tuple[list[Record], str | None] | None:
-    """Return the page that a query finds, and the next one's cursor; None if the statement `unless` finds anything.
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Records and the next page's cursor. last: the number after which a query did not look, None if it looked at all."""
 
-    source: the query from FROM on, which ends with its limit.
+    records: list[Record]
+    cursor: str | None
+    last: SqlValue = None
+
+
+async def _page(
+    sql: Sql,
+    source: str,
+    bound: Sequence[SqlValue],
+    limit: int,
+    unless: Statement | None = None,
+    last: Statement | None = None,
+) -> _Page | None:
+    """Return the page that a query finds; None if the statement `unless` finds anything.
+
+    source: the query from FROM on, which ends with its limit. last: the query for the last number of which it finds all.
     """
     values = (*bound, limit + 1)
     light_page: Statement = (f"SELECT {_LIGHT}, {light(limit, *_TEXTS)} {source}", values)
-    first, *other = await sql.batch([light_page, *([] if unless is None else [unless])])
-    if any(one.rows for one in other):
+    asked = [statement for statement in (last, unless) if statement is not None]
+    first, *others = await sql.batch([light_page, *asked])
+    end = None if last is None else others.pop(0).rows[0]["last"]
+    if any(one.rows for one in others):
         return None
-    rows: Sequence[Row] = first.rows
+    rows: Sequence[Row] = _until(end, first.rows)
     if all(row["page_light"] for row in rows):
         rows, more = rows[:limit], len(rows) > limit
     else:
         large = sized(f"SELECT r.* {source}", "number", "content", "metadata")
-        rows, more = cut((await sql.run(large, *values)).rows, limit)
-    return [record_of(row) for row in rows], str(rows[-1]["number"]) if more else None
+        rows, more = cut(_until(end, (await sql.run(large, *values)).rows), limit)
+    return _Page([record_of(row) for row in rows], str(rows[-1]["number"]) if more else None, end)
+
+
+def _until(end: SqlValue, rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if end is None or row["number"] <= end]
