@@ -1,13 +1,12 @@
-"""Lists with a filter that no index answers alone look at a bounded number of records, and their pages have all that meet it."""
+"""Lists with a filter look at a bounded number of records for a page, and their pages have all that meet it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import pytest
 
 from retain.json_text import Json
-from retain.memory.records import examined
 from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import Scope
@@ -29,11 +28,9 @@ FILTERS: dict[str, Mapping[str, object]] = {
 
 
 @pytest.fixture(autouse=True)
-def few(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at ten records for a page, so that sixty are several pages."""
-    monkeypatch.setattr(examined, "EXAMINED", 10)
     monkeypatch.setattr("retain.memory.records.listing.EXAMINED", 10)
-    yield
 
 
 async def stored(substrate: Substrate) -> None:

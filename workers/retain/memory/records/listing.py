@@ -143,7 +143,7 @@ async def _examined(
     *,
     lacking: bool = False,
 ) -> tuple[list[Record], str | None] | None:
-    """Return a page of what meets a condition in the first part of the records: of a few, and of many if these do not fill it.
+    """Return a page of what meets a condition in the first part of the records: of a few, then of many if it is not full.
 
     part: makes it from about how many there are, and the number of its first own parameter. bound: values of the parameters
     with a number. values: of those without. lacking: whether records that an index may lack make it answer None.
