@@ -31,8 +31,8 @@ WHERE tenant_id = ?1 AND number > ?3 ORDER BY number LIMIT 1 OFFSET {most} - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of the records, as SQL with the parameters ?1, the tenant, ?3, the number after which it begins, and `values`.
+class Stretch:
+    """A stretch of the records, as SQL with the parameters ?1, the tenant, ?3, the number after which it begins, and `values`.
 
     source: from FROM on, with the rows as `r`; its condition is to be added. last: a query for the number with which it
     ends, null if it ends with the last record. values: of the parameters from `given` on.
@@ -54,7 +54,7 @@ class Names:
         """Whether a name is of the metadata, of which an index lacks the values of records that have many."""
         return any(one.index is None for one in self.lookups)
 
-    def part(self, most: int, given: int) -> Part:
+    def part(self, most: int, given: int) -> Stretch:
         """Return the first records that are found. most: about how many. given: the number of its parameter."""
         each = most // sum(len(one.values) for one in self.lookups) + 1
         numbers = " UNION ALL ".join(
@@ -70,14 +70,14 @@ class Names:
         )
         source = f"FROM (SELECT DISTINCT number FROM ({numbers})) n CROSS JOIN memory_records r ON r.number = n.number"
         last = f"SELECT MIN(last) AS last FROM ({_FULL.format(numbers=numbers, most=each)})"
-        return Part(f"{source} WHERE true", last, (json.dumps([one.values for one in self.lookups]),))
+        return Stretch(f"{source} WHERE true", last, (json.dumps([one.values for one in self.lookups]),))
 
 
-def first_of_tenant(most: int) -> Part:
+def first_of_tenant(most: int) -> Stretch:
     """Return the first records of the tenant."""
     last = f"({_OF_TENANT.format(most=most)})"
     source = f"FROM memory_records r WHERE r.number > ?3 AND r.number <= COALESCE({last}, 9e15)"
-    return Part(source, f"SELECT {last} AS last", ())
+    return Stretch(source, f"SELECT {last} AS last", ())
 
 
 def several(wanted: Mapping[str, object]) -> Names | None:

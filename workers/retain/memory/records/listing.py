@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from retain.errors import InvalidInput
 from retain.limits.pages import cut, light, sized
 from retain.memory.filters import UNCONDITIONAL, compile_filter
-from retain.memory.records.examined import EXAMINED, Part, first_of_tenant, several
+from retain.memory.records.examined import EXAMINED, Stretch, first_of_tenant, several
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.narrowing import single
 from retain.memory.records.record import Record
@@ -135,7 +135,7 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
 
 async def _examined(
     sql: Sql,
-    part: Callable[[int, int], Part],
+    part: Callable[[int, int], Stretch],
     where: str,
     bound: Sequence[SqlValue],
     values: Sequence[SqlValue],
