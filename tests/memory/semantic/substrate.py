@@ -19,7 +19,7 @@ from retain.memory.records.record import NewRecord, Record, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
 from retain.models.embedding import Embedder
-from retain.ports import Row, Sql, VectorEntry, VectorIndex
+from retain.ports import Row, Sql, SqlValue, VectorEntry, VectorIndex
 from tests.support.instances import migrated_d1, shipped_embedder
 
 TENANT = Scope("acme")
@@ -110,6 +110,6 @@ class Substrate:
         settled = await self.indexer().reconcile()
         assert settled.failed == 0
 
-    async def rows(self, sql: str, *values: str | int) -> list[Row]:
+    async def rows(self, sql: str, *values: SqlValue) -> list[Row]:
         """Return the rows of a query to D1."""
         return (await self.d1.run(sql, *values)).rows

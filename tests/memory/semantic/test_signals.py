@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from retain.memory.recall.candidates import Visible
 from retain.memory.recall.dates import DAY_MS
-from retain.memory.records.record import NewRecord, Utterance
+from retain.memory.recall.sources.instructed import instructed
+from retain.memory.records.record import Kind, NewRecord, Utterance
+from retain.memory.scope import Reach, Scope
 from tests.memory.semantic.notes import NOTES, fill
-from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
+from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, Substrate
 
 NOW = 1_773_847_800_000
+OTHER = Scope(AGENT.tenant_id, "writer")
 ASKED = "I deploy my site with Netlify."
 ANSWERED = "You deploy your site with Netlify, and Netlify builds your site on each deploy of your site."
 PAGE = "The minutes of the council concern pavements, drains and street lamps. Members spoke in turn and voted. " * 60
@@ -129,6 +133,35 @@ async def test_what_counts_as_a_standing_instruction(
     await substrate.store(content, utterance=Utterance("chat", 0, speaker, NOW))
     [hit] = await substrate.hits("Show me a route")
     assert (hit.components["standing"] > 0) == raised
+
+
+@pytest.mark.parametrize("kind", ["instruction", "fact"])
+async def test_a_record_of_the_kind_is_an_instruction_whatever_its_words(substrate: Substrate, kind: Kind) -> None:
+    unimportant = tuple(f"Steep path {number}" for number in range(120))
+    await fill(substrate, unimportant, importance=0.0, confidence=0.0)
+    long = "Distances in miles, and heights in feet." * 20
+    await fill(substrate, ("Distances in miles, please.", long), kind=kind)
+    substrate.clock.advance(DAY_MS)
+    hits = await substrate.hits("How high is the climb?", top_k=50)
+    raised = {hit.record.content for hit in hits if hit.components["standing"] > 0}
+    assert raised == ({"Distances in miles, please.", long} if kind == "instruction" else set())
+    hits = await substrate.hits("When was my last climb?", top_k=50)
+    assert {hit.components["standing"] for hit in hits} == {0.0}, "not a request"
+
+
+async def test_instructions_of_others_are_neither_seen_nor_read(substrate: Substrate) -> None:
+    for number in range(30):
+        await substrate.store(f"Distances of way {number} in miles.", OTHER, kind="instruction")
+    await substrate.store("The path is steep.")
+    hits = await substrate.hits("How high is the climb?", top_k=50)
+    assert [hit.record.content for hit in hits] == ["The path is steep."]
+    own, whole = Reach("acme", (AGENT.scope_id,)), Reach("acme", ("tenant",), whole=True)
+    for reach, found, index in ((own, 0, "of_instructions"), (whole, 20, "by_rare_kind")):
+        sql, values = instructed(Visible(reach, substrate.clock(), None, "1", ()))
+        assert len(await substrate.rows(sql, *values)) == found
+        plan = " ".join(str(row["detail"]) for row in await substrate.rows(f"EXPLAIN QUERY PLAN {sql}", *values))
+        assert f"INDEX memory_records_{index}" in plan
+        assert "TEMP B-TREE" not in plan, "no more than the newest is read"
 
 
 async def test_a_request_prefers_what_states_a_preference(substrate: Substrate) -> None:

@@ -25,6 +25,8 @@ from retain.ports import SqlValue, Statement
 
 STANDING_CANDIDATES = 20
 """The most standing instructions that are candidates for a request."""
+STANDING_LIMIT = 400
+"""A record with a phrase of instruction has at most this many characters: in a longer text it is mentioned in passing."""
 _TEXT_COLUMNS = ("length", "terms", "names_time", "asking", "signature")
 """What ranking reads of a text."""
 _OF_TURN = ("number", "tenant_id", "scope_id", "conversation", "position", *_TEXT_COLUMNS)
@@ -181,7 +183,8 @@ def standing(visible: Visible, language: str, texts: TextIndex) -> Statement:
     match = " OR ".join([f'"{tagged(tag, list(phrase))}"' for tag in tags_of(visible) for phrase in phrases])
     return (
         f"SELECT r.id FROM (SELECT rowid AS number FROM {texts.full_text} WHERE {texts.full_text} MATCH ?"
-        f" ORDER BY rowid DESC LIMIT {STANDING_CANDIDATES}) f {texts.records.format(number='f.number')} WHERE {where}",
+        f" ORDER BY rowid DESC LIMIT {STANDING_CANDIDATES}) f {texts.records.format(number='f.number')} WHERE {where}"
+        f" AND length(r.content) <= {STANDING_LIMIT}",
         (match or '""', *values),
     )
 

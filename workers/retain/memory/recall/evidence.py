@@ -19,9 +19,6 @@ Origin = Literal["words", "vectors", "recent", "exact", "dates", "standing", "fi
 REACH = 1
 """How many turns on either side of a candidate become candidates too."""
 
-STANDING_LIMIT = 400
-"""A standing instruction has at most this many characters: in a longer text the phrase is mentioned in passing."""
-
 BEST_PART = 0.05
 """How much nearer the best part of a long text is than its mean, of which it has a signature: measured on two data sets."""
 
@@ -127,7 +124,7 @@ class Evidence:
     matching: of the newest records that meet a filter, those that are nearest by their signatures: candidates in any case.
     met: the numbers of all records that meet it, by id; None if there may be others. dated: what was found of the times that
     the query names.
-    standing: the newest with a phrase of standing instructions; candidates in any case. context: as bm25, of the words of
+    standing: the newest instructions, by kind or phrase; candidates in any case. context: as bm25, of the words of
     the query's context. indexed: what the vector index itself returned. scale: of the model; the cosines are scaled by it.
     """
 
@@ -301,7 +298,7 @@ def _candidate(
         confidence=float(row.confidence),
         by_named=by_named,
         by_user=by_user,
-        standing=row.id in evidence.standing and row.length <= STANDING_LIMIT and not by_assistant,
+        standing=row.id in evidence.standing and not by_assistant,
         preference=bool(row.prefers) and not by_assistant,
         at_ms=row.at_ms,
         following=0.0 if following is None else evidence.nearness(following),

@@ -13,6 +13,7 @@ from retain.memory.recall.evidence import Matching
 from retain.memory.recall.query import Query
 from retain.memory.recall.sources.fresh import Fresh, FreshReading
 from retain.memory.recall.sources.full_text import by_words, found_words, full_text
+from retain.memory.recall.sources.instructed import instructed
 from retain.memory.recall.sources.matching import matching, read_matching
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain
 from retain.memory.scope import View
@@ -72,7 +73,7 @@ async def read_first(
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-        *[sources.standing(visible, query.language, texts) for texts in (visible.texts if query.request else ())],
+        *(_instructions(visible, query) if query.request else ()),
         *([matching(visible, model)] if filtered else []),
     ]
     answered = await sql.batch([*statements, *along])
@@ -82,7 +83,7 @@ async def read_first(
         visible = replace(visible, reach=counted.reach)
     fresh, *rest = read
     met = read_matching(rest.pop().rows[0]) if filtered else None
-    instructed = [rest.pop() for _ in (visible.texts if query.request else ())]
+    instructions = [rest.pop() for _ in (_instructions(visible, query) if query.request else ())]
     earlier = [] if visible.known_at_ms is None else listed(rest.pop())
     words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
     statistics = counted.with_words([one.having for one in words])
@@ -95,9 +96,13 @@ async def read_first(
     for (phrase, _), result in zip(phrases, rest, strict=True):
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
-    standing = frozenset(row["id"] for result in instructed for row in result.rows)
+    standing = frozenset(row["id"] for result in instructions for row in result.rows)
     found = Found(ranked, context, exact, await lately.read(fresh.rows[0], sql), earlier, met, dated, standing)
     return FirstRead(statistics, visible, found, others)
+
+
+def _instructions(visible: Visible, query: Query) -> list[Statement]:
+    return [instructed(visible), *[sources.standing(visible, query.language, texts) for texts in visible.texts]]
 
 
 def listed(result: SqlResult) -> list[Any]:
