@@ -32,7 +32,7 @@ WHERE tenant_id = ?1 AND number > ?3 ORDER BY number LIMIT 1 OFFSET {most} - 1
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """A stretch of the records, as SQL with the parameters ?1, the tenant, ?3, the number after which it begins, and `values`.
+    """Some of the records, as SQL with the parameters ?1, the tenant, ?3, the number after which they begin, and `values`.
 
     source: from FROM on, with the rows as `r`; its condition is to be added. last: a query for the number with which it
     ends, null if it ends with the last record. values: of the parameters from `given` on.

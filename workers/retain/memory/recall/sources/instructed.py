@@ -1,4 +1,4 @@
-"""Records of the kind `instruction`, whatever their words: candidates for a request, like those in words of an instruction."""
+"""Records of the kind `instruction`: candidates for a request, like those in the words of a standing instruction."""
 
 from __future__ import annotations
 
