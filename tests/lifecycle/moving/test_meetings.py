@@ -39,7 +39,7 @@ FURNITURE = (
     *("schedule_runs", "put_item", "ingest", "put_plain_item", "run_with_files", "score", "make_key", "evaluate"),
 )
 Around = tuple[Shop, Market]
-EXAMPLES = int(os.environ.get("MEETINGS", "6"))
+EXAMPLES = int(os.environ.get("MEETINGS", "4"))
 """How many random programs are tried."""
 SHARDS = (HOME, "DB_1", "DB_2")
 ERASING = ("erase_ann", "erase_cranes")
