@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, closing, suppress
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,8 +13,11 @@ from retain.agents.identity import InstanceIdentity
 from retain.errors import Conflict
 from retain.identifiers import new_id
 from retain.lifecycle.erasure.eraser import Erasure
-from retain.lifecycle.erasure.slices import MAX_UNITED, union_of
+from retain.lifecycle.erasure.receipts import ErasureJob
+from retain.lifecycle.erasure.slices import MAX_UNITED, Slice, Step, union_of
+from retain.lifecycle.erasure.user import STEPS
 from retain.lifecycle.moving.relations import FOLLOWING
+from retain.lifecycle.stores import Stores
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.outbox import Outbox
@@ -210,6 +213,27 @@ async def test_the_erasure_waits_for_a_run_under_way_and_for_texts_that_are_arri
     await erased(world, ANN)
     assert [row["upload_id"] for row in world.sql_now("SELECT upload_id FROM ingest_uploads")] == ["later"]
     assert found(world, ANN) == set()
+
+
+@pytest.mark.parametrize("step", ["records", "rows", "attachments", "scopes", "finish"])
+async def test_what_is_stored_for_the_user_before_a_step_is_erased_as_well(
+    world: World, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    own, stored = STEPS[step], list[str]()
+
+    async def met(stores: Stores, job: ErasureJob) -> Slice:
+        if not stored:
+            for place in ({"agent_type": "clerk", "house": "shop"}, {}):
+                memory = world.memory("acme", **place, user_id=ANN)
+                late = NewRecord(f"{canary(ANN, 'late')} {len(place)}")
+                stored.append((await memory.store(late, RecordSource("person"))).id)
+        return await own(stores, job)
+
+    monkeypatch.setitem(cast("dict[str, Step]", STEPS), step, met)
+    await erased(world, ANN)
+    assert stored
+    assert found(world, ANN) == set()
+    assert world.sql_now("SELECT id FROM memory_records WHERE scope_id NOT IN (SELECT scope_id FROM scopes)") == []
 
 
 async def test_an_erasure_that_stops_anywhere_is_finished_by_the_next_call() -> None:

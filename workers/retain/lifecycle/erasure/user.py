@@ -40,16 +40,17 @@ USER_RULES = (
 )
 """How long an erased user's id is kept, so that what arrives late is ignored."""
 
-_LEARNED = f"""
-SELECT DISTINCT record_id FROM memory_events WHERE tenant_id = ?1 AND kind = 'stored'
-  AND json_extract(data, '$.scope_id') IN ({OF_USER}) LIMIT {RECORDS}
+_STORED = f"""
+FROM memory_events WHERE tenant_id = ?1 AND kind = 'stored' AND json_extract(data, '$.scope_id') IN ({OF_USER})
 """
+_LEARNED = f"SELECT DISTINCT record_id {_STORED} LIMIT {RECORDS}"
 _OWED = f"""
 SELECT o.record_id, o.at_ms FROM memory_outbox o WHERE o.tenant_id = ?1 AND o.scope_id IN ({OF_USER})
   AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id) LIMIT {RECORDS}
 """
 _ITEMS = "SELECT 1 FROM memory_items WHERE tenant_id = ?1 AND user_id = ?2 LIMIT 1"
-_SCOPES = f"FROM scopes WHERE tenant_id = {{tenant}} AND scope_id IN ({OF_USER})"
+_SCOPES = f"FROM scopes WHERE tenant_id = ?1 AND scope_id IN ({OF_USER}) AND NOT EXISTS (SELECT 1 {_STORED})"
+"""The user's scopes, unless something was stored in one: without them nothing would say whose it is."""
 _MARK = """
 INSERT INTO erased_users (tenant_id, user_id, last_run_id, erased_at_ms) VALUES (?, ?, ?, ?)
 ON CONFLICT (tenant_id, user_id) DO UPDATE SET last_run_id = excluded.last_run_id, erased_at_ms = excluded.erased_at_ms
@@ -97,14 +98,17 @@ async def erase_records_of_user(stores: Stores, job: ErasureJob) -> Slice:
 
 
 async def erase_scopes_of_user(stores: Stores, job: ErasureJob) -> Slice:
-    """Erase the user's scopes, and those of instances inside them."""
+    """Erase the user's scopes, and those of instances inside them. What was stored there meanwhile is erased first."""
     values = (job.tenant_id, job.request["user"])
-    if not (await stores.sql.run(OF_USER, *values)).rows:
+    looks: list[Statement] = [(look, values) for look in (OF_USER, _LEARNED)]
+    scopes, stored = await stores.sql.batch(looks)
+    if stored.rows:
+        return Slice.AGAIN
+    if not scopes.rows:
         return Slice.DONE
-    counted = _SCOPES.format(tenant="?3").replace("?1", "?3").replace("?2", "?4")
-    gone: Statement = (f"DELETE {_SCOPES.format(tenant='?1')}", values)
+    counted = _SCOPES.replace("?1", "?3").replace("?2", "?4")
     count = job.counted("d1.scopes", f"SELECT COUNT(*) {counted}", *values)
-    await stores.sql.batch([*job.moved(stores.clock(), {}), count, gone])
+    await stores.sql.batch([*job.moved(stores.clock(), {}), count, (f"DELETE {_SCOPES}", values)])
     return Slice.MORE
 
 
