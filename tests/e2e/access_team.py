@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from tests.admin.access_team import AUDIENCE, ISSUER, Team
 from tests.e2e.servers import client_of, serving, staged
 from tests.shell.guarded_routes import ACCOUNT
+from tests.support.staged_modules import add_to
 from tools.paths import ROOT
 from tools.stage import read_config
 
@@ -104,8 +105,8 @@ def deployment(
     team.keys = {"current": rsa.generate_private_key(65537, 2048)}
     try:
         with staged("team", {**settings, **variables}) as config:
-            bindings = ROOT / f".build-team-{os.getpid()}" / "bindings.py"
-            bindings.write_text(bindings.read_text() + _REDIRECTED.format(redirected=redirected))
+            build = ROOT / f".build-team-{os.getpid()}"
+            add_to(build / "bindings.py", _REDIRECTED.format(redirected=redirected))
             content = read_config(config)
             content["ratelimits"] = [
                 {"name": name, "namespace_id": str(1000 + number), "simple": {"limit": limit, "period": 60}}

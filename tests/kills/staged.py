@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.kills.named import READS
+from tests.support.staged_modules import add_to
 
 _MODULE = '''
 """Asks the driver of the tests at every fault point."""
@@ -119,7 +120,5 @@ def add_points(build: Path, origin: str) -> None:
         _MODULE.replace("{origin}", origin).replace("{reads}", repr(sorted(READS))).lstrip()
     )
     for name, wraps in WRAPPED.items():
-        file = adapters / name
-        file.write_text(f"{file.read_text()}{_IMPORTED}{wraps}\n")
-    entry = build / "entry.py"
-    entry.write_text(entry.read_text() + _ENTRY)
+        add_to(adapters / name, f"{_IMPORTED}{wraps}\n")
+    add_to(build / "entry.py", _ENTRY)
