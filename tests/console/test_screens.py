@@ -113,5 +113,6 @@ def test_a_failure_is_said_with_its_code(page: Page, filled: LocalServer, browse
     expect(page.get_by_role("alert")).to_contain_text("no_such_run")
     page.goto(f"{filled.base_url}/console#/nobody-has-this-one/runs")
     expect(page.get_by_role("alert")).to_contain_text("unknown_tenant")
+    page.close()  # it would ask for the tenant again, and fail again
     assert all("404" in error for error in browser.errors), browser.errors
     browser.errors.clear()
