@@ -86,6 +86,13 @@ async def test_a_page_ends_where_it_has_looked_enough(substrate: Substrate) -> N
     assert (page, cursor is not None) == ([], True), "fourteen records were looked at, and sixty are there"
 
 
+async def test_a_page_with_something_looks_no_further(substrate: Substrate) -> None:
+    await stored(substrate)
+    page, cursor = await list_records(substrate.d1, TENANT, Listing(FILTERS["no index"], limit=3))
+    assert [record.content for record in page] == ["Thing 0", "Thing 9"], "of the first twelve"
+    assert cursor is not None
+
+
 async def test_a_record_with_more_values_than_are_indexed_is_in_the_list(substrate: Substrate) -> None:
     await stored(substrate)
     many = {f"n-{number}": number for number in range(40)} | {"place": "p-3"}

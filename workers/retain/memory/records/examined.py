@@ -13,7 +13,7 @@ from retain.memory.records.narrowing import Lookup, lookups
 from retain.ports import SqlValue
 
 EXAMINED = 1000
-"""How many records a list looks at for a page, after a few that it looks at first."""
+"""How many records a list looks at for a page, if none of the few that it looks at first meets the filter."""
 _MOST_NAMES = 4
 """The most names of which indexes are asked at once. D1 permits five parts of a compound statement."""
 _FOUND = """

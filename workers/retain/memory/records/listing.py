@@ -82,9 +82,9 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     """Return a page of the records at or below the place, oldest first, and the next page's cursor, None after the last.
 
     It reads the place's own records where it has few scopes, else those that an index finds for the filter, else the
-    tenant's in order. Of a tenant, and of what an index finds by several values, it looks at about `EXAMINED` records for a
-    page, which then may have fewer than the limit, or none, before the last. A page of large records has fewer as well, and
-    is read by a second query.
+    tenant's in order. Of a tenant, and of what an index finds by several values, it looks at a few records, and at about
+    `EXAMINED` more if none of these meets the filter: so a page may have fewer than the limit, or none, before the last. A
+    page of large records has fewer as well, and is read by a second query.
 
     Raises: InvalidInput, LimitExceeded for the filter; Unavailable.
     """
@@ -99,30 +99,29 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
         bound += [wanted.known_at_ms] if wanted.held_at_ms is not None else [0, wanted.known_at_ms]
         where = f"r.recorded_at_ms <= ?5 AND (({where}) OR r.updated_at_ms > ?5)"
     where = f"{_AFTER} AND {where}"
+    met = f"r.tenant_id = ?1 AND {within} AND {where}"
     indexed = not _of_user(place) and wanted.known_at_ms is None
     found = single(wanted.filter) if indexed else None
     if found is not None:
         of_name = f"p.tenant_id = ?1 AND {found.condition} AND {found.value} = ?"
-        met = f"r.tenant_id = ?1 AND {within} AND {where.replace(_AFTER, 'p.number > ?3')} AND {of_name}"
-        source = f"FROM {found.source} CROSS JOIN memory_records r ON r.number = p.number WHERE {met}"
-        ordered = f"{source} ORDER BY p.number LIMIT ?"
+        joined = f"FROM {found.source} CROSS JOIN memory_records r ON r.number = p.number"
+        ordered = f"{joined} WHERE {met.replace(_AFTER, 'p.number > ?3')} AND {of_name} ORDER BY p.number LIMIT ?"
         unposted: Statement = (_UNPOSTED, (place.tenant_id,))
         one = await _page(sql, ordered, [*bound, *values, *found.values], wanted.limit, unposted)
         if one is not None:
             return one.records, one.cursor
     asked = several(wanted.filter) if indexed and found is None else None
     if asked is not None:
-        met = f"r.tenant_id = ?1 AND {within} AND {where}"
         page = await _examined(sql, asked.part, met, bound, values, wanted.limit, lacking=asked.of_metadata)
         if page is not None:
             return page
-    if isinstance(place, Scope) and place.kind == "tenant" and condition != UNCONDITIONAL:
-        met = f"r.tenant_id = ?1 AND {within} AND {where}"
+    whole = isinstance(place, Scope) and place.kind == "tenant"
+    if whole and condition != UNCONDITIONAL:
         page = await _examined(sql, lambda most, _: first_of_tenant(most), met, bound, values, wanted.limit)
         assert page is not None
         return page
-    if isinstance(place, Scope) and place.kind == "tenant":
-        source = f"FROM memory_records r WHERE r.tenant_id = ?1 AND {within} AND {where} ORDER BY r.number LIMIT ?"
+    if whole:
+        source = f"FROM memory_records r WHERE {met} ORDER BY r.number LIMIT ?"
     else:
         few = MANY_SCOPES if _of_user(place) else FEW_SCOPES
         of = {"scopes": scopes_of(place), "within": within, "where": where}
@@ -143,12 +142,13 @@ async def _examined(
     *,
     lacking: bool = False,
 ) -> tuple[list[Record], str | None] | None:
-    """Return a page of what meets a condition in the first part of the records: of a few, then of many if it is not full.
+    """Return a page of what meets a condition among the first records: of a few, then of many if none of those does.
+
+    Only then, so that the page is the answer of one query, whose size is bounded.
 
     part: makes it from about how many there are, and the number of its first own parameter. bound: values of the parameters
     with a number. values: of those without. lacking: whether records that an index may lack make it answer None.
     """
-    records: list[Record] = []
     after = bound[2]
     for most in (4 * limit, EXAMINED):
         looked = part(most, len(bound) + 1)
@@ -156,16 +156,13 @@ async def _examined(
         last: Statement = (looked.last, own if looked.values else own[:3])
         unposted: Statement | None = (_UNPOSTED, (bound[0],)) if lacking else None
         source = f"{looked.source} AND {where} ORDER BY r.number LIMIT ?"
-        page = await _page(sql, source, [*own, *values], limit - len(records), unposted, last)
+        page = await _page(sql, source, [*own, *values], limit, unposted, last)
         if page is None:
             return None
-        records += page.records
         after = page.last
-        if page.cursor is not None or after is None:
-            return records, page.cursor
-        if len(records) == limit:
-            break
-    return records, str(after)
+        if page.records or after is None:
+            return page.records, page.cursor or (None if after is None else str(after))
+    return [], str(after)
 
 
 def _of_user(place: Scope | UserPlace) -> bool:

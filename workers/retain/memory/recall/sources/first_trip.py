@@ -66,6 +66,7 @@ async def read_first(
 
     Raises: NotFound (code `unknown_scope`), as `counted_chain`; Unavailable.
     """
+    instructions = _instructions(visible, query) if query.request else []
     phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
     statements = [
         *([chain(visible.reach)] if counted is None else []),
@@ -73,7 +74,7 @@ async def read_first(
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-        *(_instructions(visible, query) if query.request else ()),
+        *instructions,
         *([matching(visible, model)] if filtered else []),
     ]
     answered = await sql.batch([*statements, *along])
@@ -83,7 +84,7 @@ async def read_first(
         visible = replace(visible, reach=counted.reach)
     fresh, *rest = read
     met = read_matching(rest.pop().rows[0]) if filtered else None
-    instructions = [rest.pop() for _ in (_instructions(visible, query) if query.request else ())]
+    followed = [rest.pop() for _ in instructions]
     earlier = [] if visible.known_at_ms is None else listed(rest.pop())
     words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
     statistics = counted.with_words([one.having for one in words])
@@ -96,7 +97,7 @@ async def read_first(
     for (phrase, _), result in zip(phrases, rest, strict=True):
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
-    standing = frozenset(row["id"] for result in instructions for row in result.rows)
+    standing = frozenset(row["id"] for result in followed for row in result.rows)
     found = Found(ranked, context, exact, await lately.read(fresh.rows[0], sql), earlier, met, dated, standing)
     return FirstRead(statistics, visible, found, others)
 
