@@ -8,6 +8,7 @@ Source: https://docs.python.org/3/reference/import.html#cached-bytecode-invalida
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import subprocess
 import tempfile
@@ -50,7 +51,13 @@ def cached(name: str) -> str:
 
 def kept_at(name: str, content: bytes) -> Path:
     """Return the file that keeps the bytecode of a module. It has the module's name in it."""
-    return KEPT / hashlib.sha256(b"\0".join((_COMPILER.read_bytes(), name.encode(), content))).hexdigest()
+    return KEPT / hashlib.sha256(b"\0".join((_maker(), name.encode(), content))).hexdigest()
+
+
+@functools.cache
+def _maker() -> bytes:
+    """Return what the bytecode of a module depends on besides the module."""
+    return b"\0".join((TAG.encode(), _COMPILER.read_bytes(), (_PYODIDE / "package.json").read_bytes()))
 
 
 def _compile(modules: Mapping[str, bytes]) -> None:
