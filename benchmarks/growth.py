@@ -70,6 +70,11 @@ class _CountedDeployment(Deployment):
         super().__init__(catalogue(_CLERK, scripts=[_SCRIPT]), chat=lambda _: CallingChat(self.steps))
         self._counted = sql, FewVectors([])
 
+    async def warm(self, instance: str) -> None:
+        """Run once, and wait until the run is written: the next run would be counted with it."""
+        await self.run("clerk", "hello", instance=instance)
+        await self.background.settled()
+
     def shared(self) -> tuple[Sql, VectorIndex]:
         """Return the counted database, and an index of nothing."""
         return self._counted
@@ -133,7 +138,7 @@ async def by_size(statements: Sequence[str], sizes: Sequence[int]) -> AsyncItera
         for size in sizes:
             await fill(sql, statements, filled, size)
             filled = size
-            await deployment.run("clerk", "hello", instance=f"warm-{size}")
+            await deployment.warm(f"warm-{size}")
             yield size, await grown(sql, deployment, [f"new-{size}-{number}" for number in range(RUNS)])
 
 
@@ -147,7 +152,7 @@ async def by_steps(sizes: Sequence[int]) -> None:
     """Print a row for each number of steps."""
     for size in sizes:
         async with deployed() as (sql, deployment):
-            await deployment.run("clerk", "hello", instance="warm")
+            await deployment.warm("warm")
             deployment.steps = size
             found = await grown(sql, deployment, [f"long-{number}" for number in range(3)])
             print(f"| {size:,} calls of tools | {found} |", flush=True)
