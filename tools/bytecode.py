@@ -51,28 +51,43 @@ def cached(name: str) -> str:
 
 def kept_at(name: str, content: bytes) -> Path:
     """Return the file that keeps the bytecode of a module. It has the module's name in it."""
-    return KEPT / hashlib.sha256(b"\0".join((_maker(), name.encode(), content))).hexdigest()
+    return KEPT / hashlib.sha256(b"\0".join((maker(), name.encode(), content))).hexdigest()
 
 
 @functools.cache
-def _maker() -> bytes:
+def maker() -> bytes:
     """Return what the bytecode of a module depends on besides the module."""
     return b"\0".join((TAG.encode(), _COMPILER.read_bytes(), (_PYODIDE / "package.json").read_bytes()))
+
+
+def compile_modules(modules: Mapping[str, bytes], folder: str = "") -> dict[str, bytes]:
+    """Return the bytecode of modules of Python, by path. folder: what comes before the path in tracebacks.
+
+    Raises: SystemExit for a module that cannot be compiled.
+    """
+    with tempfile.TemporaryDirectory() as parent:
+        sources, target = Path(parent, "sources"), Path(parent, "target")
+        for name, content in modules.items():
+            for root in (sources, target):
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (sources / name).write_bytes(content)
+        command = [NODE_BIN / "node", _COMPILER, _PYODIDE, TAG, sources, target, folder]
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SystemExit(f"the Worker's modules cannot be compiled:\n{done.stdout}{done.stderr}")
+        return {name: (target / f"{name}c").read_bytes() for name in modules}
 
 
 def _compile(modules: Mapping[str, bytes]) -> None:
     if not modules:
         return
     KEPT.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=KEPT) as folder:
-        sources, target = Path(folder, "sources"), Path(folder, "target")
-        for name, content in modules.items():
-            for root in (sources, target):
-                (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (sources / name).write_bytes(content)
-        command = [NODE_BIN / "node", _COMPILER, _PYODIDE, TAG, sources, target]
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise SystemExit(f"the Worker's modules cannot be compiled:\n{done.stdout}{done.stderr}")
-        for name, content in modules.items():
-            (target / f"{name}c").replace(kept_at(name, content))
+    for name, compiled in compile_modules(modules).items():
+        write_whole(kept_at(name, modules[name]), compiled)
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file that other processes may be writing or reading: they see all of it, or none."""
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as partial:
+        partial.write(content)
+    Path(partial.name).replace(path)

@@ -12,7 +12,8 @@ import stat
 from pathlib import Path
 
 from tools.paths import CACHE, NODE_BIN, ROOT
-from tools.pyodide_bundle import build
+from tools.pyodide_bundle import LIBRARY_NAME, build
+from tools.standard_library import with_bytecode
 
 COMPATIBILITY_FLAG = "python_workers_development"
 """The flag that makes workerd load its bundle only from the folder."""
@@ -24,7 +25,8 @@ LOCAL_ENTRY = ROOT / "tools" / "local_entry.cjs"
 
 def prepare() -> Path:
     """Build the bundle and the wrapper unless they exist, and return the wrapper's path."""
-    bundle = build(ROOT / "node_modules" / "pyodide", CACHE / "pyodide")
+    package, kept = ROOT / "node_modules" / "pyodide", CACHE / "pyodide"
+    bundle = build(package, with_bytecode(package / LIBRARY_NAME, kept), kept)
     workerd = (NODE_BIN / "workerd").resolve()
     wrapper = bundle / "workerd"
     script = (

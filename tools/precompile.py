@@ -1,4 +1,6 @@
-"""Compile what the Worker imports before it is first started here: the last step of `make setup`.
+"""Compile what the Worker imports before it is first started here, and the local runtime's standard library.
+
+The last step of `make setup`.
 
 The bytecode of the vendored packages is written next to them; that of Retain's own modules is kept for `tools.stage`, which
 compiles nothing itself for a local server. What was kept for earlier sources is removed.
@@ -9,6 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tools.bytecode import KEPT, kept_at, with_bytecode
+from tools.offline_runtime import prepare
 from tools.paths import PRODUCTION_CONFIG
 from tools.stage import mirror, read_config, wanted_files
 from tools.vendor import TARGET as PACKAGES
@@ -32,4 +35,5 @@ def precompile(packages: Path = PACKAGES) -> int:
 
 
 if __name__ == "__main__":
+    prepare()
     precompile()

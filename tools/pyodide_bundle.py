@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BUNDLE_NAME = "pyodide_dev.capnp.bin"
+LIBRARY_NAME = "python_stdlib.zip"
+"""What npm's `pyodide` calls the archive of the standard library."""
 _SCHEMA_NAME = "bundle.capnp"
 
 _SCHEMA = """
@@ -92,14 +94,14 @@ def patch_glue(glue: str) -> str:
     return _HOOKS + glue
 
 
-def build(package: Path, out_dir: Path) -> Path:
-    """Write the bundle made from `package` (an unpacked npm `pyodide`) below `out_dir` and return its directory.
+def build(package: Path, library: Path, out_dir: Path) -> Path:
+    """Write the bundle below `out_dir` and return its directory.
 
-    The directory's name is a hash of the package's files and this recipe, so a second call finds it and does nothing.
+    package: an unpacked npm `pyodide`. library: the archive of the standard library. The directory's name is a hash of
+    these files and this recipe, so a second call finds it and does nothing.
     """
-    parts = {
-        name: (package / name).read_bytes() for name in ("pyodide.asm.mjs", "pyodide.asm.wasm", "python_stdlib.zip")
-    }
+    parts = {name: (package / name).read_bytes() for name in ("pyodide.asm.mjs", "pyodide.asm.wasm")}
+    parts[LIBRARY_NAME] = library.read_bytes()
     digest = hashlib.sha256(Path(__file__).read_bytes())
     for name, content in parts.items():
         digest.update(name.encode() + len(content).to_bytes(8, "big") + content)
@@ -126,7 +128,7 @@ def _write(folder: Path, parts: Mapping[str, bytes]) -> None:
     fields = (
         ("pyodideRuntime-internal:pyodide.asm", "src", patch_glue(parts["pyodide.asm.mjs"].decode()).encode()),
         ("pyodideRuntime-internal:pyodide.asm.wasm", "wasm", parts["pyodide.asm.wasm"]),
-        ("pyodideRuntime-internal:python_stdlib.zip", "data", parts["python_stdlib.zip"]),
+        (f"pyodideRuntime-internal:{LIBRARY_NAME}", "data", parts[LIBRARY_NAME]),
     )
     for module, (name, field, content) in zip(modules, fields, strict=True):
         module.name = name
@@ -136,4 +138,5 @@ def _write(folder: Path, parts: Mapping[str, bytes]) -> None:
 
 
 if __name__ == "__main__":
-    print(build(Path(sys.argv[1]), Path(sys.argv[2])))
+    package = Path(sys.argv[1])
+    print(build(package, package / LIBRARY_NAME, Path(sys.argv[2])))

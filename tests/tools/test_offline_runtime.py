@@ -23,7 +23,8 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     bundle = root / ".cache" / "pyodide" / "0123"
     bundle.mkdir(parents=True)
     monkeypatch.setattr(offline_runtime, "NODE_BIN", programs)
-    monkeypatch.setattr(offline_runtime, "build", lambda package, out: bundle)
+    monkeypatch.setattr(offline_runtime, "with_bytecode", lambda archive, kept: archive)
+    monkeypatch.setattr(offline_runtime, "build", lambda package, library, out: bundle)
     return root
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tools.paths import ROOT
-from tools.pyodide_bundle import BUNDLE_NAME, build, patch_glue
+from tools.pyodide_bundle import BUNDLE_NAME, LIBRARY_NAME, build, patch_glue
 
 # One line for each target of a patch, as the glue writes it.
 PLACES = {
@@ -118,7 +118,7 @@ def test_a_bundle_is_built_once_for_equal_content_and_again_for_other_content(pa
     first = Path(built(package, out).stdout.strip())
     assert first.parent == out
     before = (first / BUNDLE_NAME).stat().st_mtime_ns
-    assert build(package, out) == first
+    assert build(package, package / LIBRARY_NAME, out) == first
     assert (first / BUNDLE_NAME).stat().st_mtime_ns == before
     (package / "python_stdlib.zip").write_bytes(b"PK another")
     second = Path(built(package, out).stdout.strip())
