@@ -22,9 +22,9 @@ def test_an_erasure_leaves_no_word_in_the_blocks_of_the_full_text_index(
 
     def blocks_with_the_word() -> int:
         rows = state.d1("SELECT hex(block) AS block FROM memory_text_data")
-        return sum(b"upuscanari".hex().upper() in row["block"] for row in rows)
+        return sum(b"ebriscanari".hex().upper() in row["block"] for row in rows)
 
-    body = {"content": "Lupuscanary is the diagnosis of patient zero", "subject": "patient zero"}
+    body = {"content": "Febriscanary is the diagnosis of patient zero", "subject": "patient zero"}
     stored = api.post(f"{path}/memories", json=body).json()
     assert api.delete(f"{path}/memories/{stored['id']}").status_code == 204
     assert blocks_with_the_word() > 0
