@@ -21,7 +21,7 @@ TAG = "cpython-314"
 """What names of bytecode end with, for the interpreter that the compatibility date chooses."""
 MAIN = "entry.py"
 KEPT = CACHE / "bytecode"
-_PYODIDE = ROOT / "node_modules" / "pyodide"
+PYODIDE = ROOT / "node_modules" / "pyodide"
 _COMPILER = Path(__file__).with_suffix(".mjs")
 _AS_SOURCE = (MAIN, "pydantic/v1/")
 """What goes without: what the platform executes as its source, and what nothing in Retain imports."""
@@ -57,7 +57,7 @@ def kept_at(name: str, content: bytes) -> Path:
 @functools.cache
 def maker() -> bytes:
     """Return what the bytecode of a module depends on besides the module."""
-    return b"\0".join((TAG.encode(), _COMPILER.read_bytes(), (_PYODIDE / "package.json").read_bytes()))
+    return b"\0".join((TAG.encode(), _COMPILER.read_bytes(), (PYODIDE / "package.json").read_bytes()))
 
 
 def compile_modules(modules: Mapping[str, bytes], folder: str = "") -> dict[str, bytes]:
@@ -71,7 +71,7 @@ def compile_modules(modules: Mapping[str, bytes], folder: str = "") -> dict[str,
             for root in (sources, target):
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
             (sources / name).write_bytes(content)
-        command = [NODE_BIN / "node", _COMPILER, _PYODIDE, TAG, sources, target, folder]
+        command = [NODE_BIN / "node", _COMPILER, PYODIDE, TAG, sources, target, folder]
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SystemExit(f"the Worker's modules cannot be compiled:\n{done.stdout}{done.stderr}")

@@ -3,7 +3,7 @@
 Run by wrangler itself, as the custom build of wrangler.toml, before `dev` and `deploy` and again on each change. The
 folder `workers/` becomes the module root; agent definitions are validated and written as one JSON file, and their
 function tools are included as modules; the local embedding table only when the configuration needs it. Each module
-has its bytecode next to it.
+has its bytecode next to it, and one file has what modules would compile as they are imported.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import shutil
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from tools.agent_definitions import check_models, compile_agents
 from tools.bytecode import with_bytecode
 from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
 from tools.public_files import folder_of, public_files
+from tools.recorded_imports import with_recorded
 
 EMBEDDING_TABLES = ROOT / "models"
 _NOT_UPLOADED = (
@@ -93,8 +94,16 @@ def stage(config: dict[str, Any], target: Path, *, sources_only: bool = False) -
         raise SystemExit("a production configuration must not carry the flag python_workers_development")
     files = wanted_files(config)
     if not sources_only:
-        files = with_bytecode(files, compiled=environment == "production")
+        files = with_compiled(files, compiled=environment == "production")
     return mirror(files, target) + mirror(public_files(), folder_of(target))
+
+
+def with_compiled(files: Mapping[str, bytes], *, compiled: bool) -> dict[str, bytes]:
+    """Return a Worker's files with the bytecode of its modules, and with what these compile when they are imported.
+
+    compiled: whether what is not kept of it is compiled, or left to the isolate. Raises: SystemExit when that fails.
+    """
+    return with_recorded(with_bytecode(files, compiled=compiled), compiled=compiled)
 
 
 def mirror(wanted: dict[str, bytes], target: Path) -> int:

@@ -6,6 +6,14 @@ Thin: it converts the platform's request into a value, checks who may ask, and c
 
 from __future__ import annotations
 
+import os
+
+import precompiled
+
+precompiled.install()  # before what it answers for
+# Else pydantic looks for plugins of its own in every file of the standard library and of the packages.
+os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
 import logging
 from collections.abc import Awaitable
 from contextlib import AbstractContextManager

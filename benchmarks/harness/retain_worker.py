@@ -24,10 +24,10 @@ from benchmarks.harness.services import (
 from benchmarks.harness.workerd import Workerd
 from retain.host.sql import split_statements
 from retain.json_text import read_own_json
-from tools.bytecode import MAIN, with_bytecode
+from tools.bytecode import MAIN
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG, ROOT, STAND_IN_CONFIG
-from tools.stage import read_config, wanted_files
+from tools.stage import read_config, wanted_files, with_compiled
 from tools.worker_modules import python_packages
 
 HERE = Path(__file__).parent
@@ -52,7 +52,7 @@ def python_worker(
 ) -> Service:
     """Return a Worker in Python. modules: with `entry.py`. packages: whether the vendored ones are with it."""
     config = configuration()
-    files = with_bytecode(modules, compiled=True)
+    files = with_compiled(modules, compiled=True)
     ordered = {path: files[path] for path in sorted(files, key=lambda path: (path != MAIN, path))}
     return worker(
         name,

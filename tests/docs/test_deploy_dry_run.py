@@ -9,9 +9,8 @@ import subprocess
 import pytest
 
 from tests.docs.shell import make_environment
-from tools.bytecode import with_bytecode
 from tools.paths import PRODUCTION_CONFIG, ROOT
-from tools.stage import read_config, wanted_files
+from tools.stage import read_config, wanted_files, with_compiled
 from tools.worker_modules import python_packages
 
 pytestmark = pytest.mark.workerd
@@ -54,6 +53,6 @@ def test_the_production_configuration_gives_no_warning(printed: str) -> None:
 def test_the_upload_holds_what_was_staged_and_nothing_of_the_host(printed: str) -> None:
     uploaded = set(_MODULE.findall(printed))
     # The entry is not among the "additional modules" that wrangler lists.
-    staged = with_bytecode(wanted_files(read_config(PRODUCTION_CONFIG)), compiled=True)
+    staged = with_compiled(wanted_files(read_config(PRODUCTION_CONFIG)), compiled=True)
     assert uploaded | {"entry.py"} == set(staged)
     assert not [name for name in uploaded if name.startswith("retain/host") or name.endswith(".bin")]

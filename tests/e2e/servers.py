@@ -16,12 +16,11 @@ import pytest
 
 from tests.docs.markdown import page
 from tests.support.contract import check_exchange
-from tools.bytecode import with_bytecode
 from tools.local_config import shards_wanted, write_local_config
 from tools.local_server import LocalServer, start, stop
 from tools.paths import ROOT
 from tools.public_files import folder_of, public_files
-from tools.stage import mirror, read_config, wanted_files
+from tools.stage import mirror, read_config, wanted_files, with_compiled
 
 one_database = pytest.mark.skipif(shards_wanted() > 1, reason="it reads the only database")
 """Marks a test that is about one database, where $RETAIN_SHARDS says that there are several."""
@@ -49,7 +48,7 @@ def staged(
         config.write_text(json.dumps(content, indent=2) + "\n")
         with tempfile.TemporaryDirectory() as folder:
             staged = wanted_files(content, _agents(Path(folder))) | _package_files(packages)
-            mirror(with_bytecode(staged, compiled=False), target)
+            mirror(with_compiled(staged, compiled=False), target)
         mirror(public_files(), folder_of(target))
         yield config
     finally:

@@ -11,7 +11,7 @@ import pytest
 from benchmarks.harness.retain_worker import configuration
 from benchmarks.harness.services import worker
 from benchmarks.harness.workerd import running
-from tools import bytecode, precompile
+from tools import bytecode, precompile, recorded_imports
 from tools.bytecode import MAIN, TAG, cached, kept_at, with_bytecode
 from tools.paths import PRODUCTION_CONFIG
 from tools.stage import read_config, stage, wanted_files
@@ -32,7 +32,7 @@ def nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a checkout in which nothing was compiled yet."""
     folder = tmp_path / "kept"
     monkeypatch.setattr(bytecode, "KEPT", folder)
-    monkeypatch.setattr(precompile, "KEPT", folder)
+    monkeypatch.setattr(recorded_imports, "KEPT", tmp_path / "methods")
     return folder
 
 

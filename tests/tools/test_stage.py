@@ -10,11 +10,10 @@ import pytest
 
 import retain
 from retain.models.embedders.static import MODEL, MULTILINGUAL, TABLES
-from tools.bytecode import with_bytecode
 from tools.local_config import local_config
 from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
 from tools.public_files import folder_of, public_files
-from tools.stage import local_variables, mirror, read_config, stage, wanted_files
+from tools.stage import local_variables, mirror, read_config, stage, wanted_files, with_compiled
 
 
 def tree(folder: Path) -> dict[str, bytes]:
@@ -144,7 +143,7 @@ def test_a_production_configuration_with_the_development_flag_is_refused(tmp_pat
 def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
     config = read_config(PRODUCTION_CONFIG)
     target = tmp_path / "built"
-    wanted = with_bytecode(wanted_files(config), compiled=True)
+    wanted = with_compiled(wanted_files(config), compiled=True)
     assert stage(config, target) == len(wanted) + len(public_files())
     assert stage(config, target) == 0
     assert tree(target) == wanted

@@ -11,11 +11,10 @@ from typing import Any
 
 import httpx
 
-from tools.bytecode import with_bytecode
 from tools.local_config import local_config
 from tools.local_server import start, stop
 from tools.paths import PRODUCTION_CONFIG, ROOT
-from tools.stage import mirror, read_config, wanted_files
+from tools.stage import mirror, read_config, wanted_files, with_compiled
 
 CONFIG = ROOT / "wrangler.ports.local.json"
 BUILD = ROOT / ".build-ports"
@@ -61,7 +60,7 @@ def serving(state: Path) -> Iterator[TestWorker]:
     Raises: SystemExit with the end of the log when the server does not get ready.
     """
     config = _config()
-    mirror(with_bytecode(_files(config), compiled=False), BUILD)
+    mirror(with_compiled(_files(config), compiled=False), BUILD)
     CONFIG.write_text(json.dumps(config, indent=2) + "\n")
     server = start(state, config=CONFIG)
     try:

@@ -13,14 +13,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.bytecode import with_bytecode
 from tools.cluster.capnp_text import Embedded, Value, text_of
 from tools.cluster.migrations import migration_list
 from tools.offline_runtime import prepare
 from tools.paths import NODE_BIN, ROOT, STAND_IN_CONFIG
 from tools.public_files import public_files
 from tools.pyodide_bundle import BUNDLE_NAME
-from tools.stage import read_config, wanted_files
+from tools.stage import read_config, wanted_files, with_compiled
 from tools.worker_modules import module_kind, python_packages
 
 WORKERS = ROOT / "deploy" / "cluster"
@@ -65,7 +64,7 @@ class Cluster:
 
 def node_files(config: dict[str, Any], cluster: Cluster) -> dict[str, bytes]:
     """Return the content of a node's folder: `config.capnp` and what it embeds. config: a wrangler configuration."""
-    own = with_bytecode(wanted_files(config), compiled=True)
+    own = with_compiled(wanted_files(config), compiled=True)
     staged = {f"retain/{name}": content for name, content in own.items()}
     packages = python_packages()
     stand_in = {

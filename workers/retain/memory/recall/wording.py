@@ -75,7 +75,7 @@ _WHOLE = {"won't": "will not", "can't": "can not", "cannot": "can not", "shan't"
 }
 _SHORT = (("n't", " not"), ("'m", " am"), ("'re", " are"), ("'ve", " have"), ("'ll", " will"))
 _IS = frozenset(("it's", "he's", "she's", "that's", "there's", "what's", "who's"))
-_UNCERTAIN = "|".join([*_FILLERS, *_WHOLE.values(), *filter(str.isalpha, _WHOLE)])
+_UNCERTAIN = "|".join([*sorted(_FILLERS), *_WHOLE.values(), *filter(str.isalpha, _WHOLE)])
 _OTHERWISE_SPELT = re.compile(rf"\b[^\W\d_]+['\u2019]t\b|\b[^\W\d_]+(?=\s+not\b)|\b(?:{_UNCERTAIN})\b", re.IGNORECASE)
 """Words that the same statement may have in another spelling, or not at all."""
 

@@ -1,0 +1,71 @@
+"""Import every module of a Worker, and record what they compile: methods of dataclasses, and regular expressions.
+
+Run by the Worker's interpreter in Node.js. What the SDK offers is replaced by empty classes, as it needs workerd. What is
+not seen so, of the SDK's few dataclasses and of a module that cannot be imported here, is compiled by the isolate.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import marshal
+import re
+import sys
+from importlib.util import MAGIC_NUMBER
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+_compiler: Any = re._compiler  # type: ignore[attr-defined]
+
+
+class _Sdk(ModuleType):
+    """The SDK, of which every name is an empty class."""
+
+    def __getattr__(self, name: str) -> type:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+class _Recorder:
+    """What was compiled, as `workers/precompiled.py` takes it."""
+
+    def __init__(self) -> None:
+        self.methods: dict[str, bytes] = {}
+        self.patterns: dict[tuple[str | bytes, int], bytes] = {}
+
+    def execute(self, source: str, module: dict[str, Any], defined: dict[str, Any]) -> None:
+        """Stand for `exec` in `dataclasses`."""
+        # As `dataclasses` does, which has no feature of the future that the source would inherit.
+        exec(compile(source, "<string>", "exec", dont_inherit=True), module, defined)  # noqa: S102
+        self.methods[source] = marshal.dumps(defined["__create_fn__"].__code__)
+
+    def compile(self, pattern: str | bytes, flags: int = 0) -> re.Pattern[Any]:
+        """Stand for the compiler of `re`, whose steps these are."""
+        parsed = _compiler._parser.parse(pattern, flags)
+        names: list[str | None] = [None] * parsed.state.groups
+        for name, number in parsed.state.groupdict.items():
+            names[number] = name
+        code = [int(word) for word in _compiler._code(parsed, flags)]
+        made = (int(flags | parsed.state.flags), code, len(names) - 1, parsed.state.groupdict, tuple(names))
+        self.patterns[pattern, int(flags)] = marshal.dumps(made)
+        compiled: re.Pattern[Any] = _compiler._sre.compile(pattern, *made)
+        return compiled
+
+
+def record(modules: str, packages: str, file: str) -> None:
+    """Import the modules of a folder, with the packages of another, and write the file. Prints what cannot be imported."""
+    recorder = _Recorder()
+    sys.path[:0] = [modules, packages]
+    sys.modules["workers"] = _Sdk("workers")
+    dataclasses.exec = recorder.execute  # type: ignore[attr-defined]
+    _compiler.compile = recorder.compile
+    for path in sorted(Path(modules).rglob("*.py")):
+        name = ".".join(path.relative_to(modules).with_suffix("").parts).removesuffix(".__init__")
+        try:
+            importlib.import_module(name)
+        except Exception as error:  # noqa: BLE001 -- function tools are anybody's code
+            print(f"{name}: {error!r}")
+    recorded = (dict(sorted(recorder.methods.items())), dict(sorted(recorder.patterns.items(), key=repr)))
+    Path(file).write_bytes(MAGIC_NUMBER + marshal.dumps(recorded))
