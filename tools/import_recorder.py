@@ -65,7 +65,7 @@ def record(modules: str, packages: str, file: str) -> None:
         name = ".".join(path.relative_to(modules).with_suffix("").parts).removesuffix(".__init__")
         try:
             importlib.import_module(name)
-        except Exception as error:  # noqa: BLE001 -- function tools are anybody's code
+        except (Exception, SystemExit) as error:  # noqa: BLE001 -- function tools are anybody's code
             print(f"{name}: {error!r}")
     recorded = (dict(sorted(recorder.methods.items())), dict(sorted(recorder.patterns.items(), key=repr)))
     Path(file).write_bytes(MAGIC_NUMBER + marshal.dumps(recorded))
