@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
-import subprocess
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -23,12 +22,12 @@ from pathlib import Path
 from benchmarks.agent import sentence
 from benchmarks.agents.own_process import is_installed
 from benchmarks.harness.contestant import Contestant
-from benchmarks.harness.figures import Spread, figures_of
+from benchmarks.harness.figures import Spread, figures_of, spread_of
 from benchmarks.harness.interleaving import Plan, measure
 from benchmarks.harness.plot import bars
 from benchmarks.harness.report import Comparison, Report
 from benchmarks.memories.over_http import HTTP, over_http
-from benchmarks.memories.processes import FULL_TEXT, LANGGRAPH, MEM0, RETAIN, Kept, asked, running
+from benchmarks.memories.processes import FULL_TEXT, LANGGRAPH, MEM0, RETAIN, Kept, OwnProcess, asked, running
 
 FILLED = 1000
 """Texts in one message to a process that is filled."""
@@ -40,10 +39,15 @@ QUICK_RECORDS = 200
 
 @dataclass(frozen=True)
 class Memory:
-    """One of those compared. made: returns the contestant that searches or adds these texts."""
+    """One of those compared. made: returns the contestant that searches or adds these texts. folder: what it keeps."""
 
     fill: Callable[[Sequence[str]], object]
     made: Callable[[str, str, Iterator[str]], Contestant]
+    folder: Path
+
+    def disk_mb(self) -> float:
+        """Return the size of its files, in millions of bytes."""
+        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) / 1e6
 
 
 def texts(seed: int) -> Iterator[str]:
@@ -63,6 +67,8 @@ def questions(seed: int) -> Iterator[str]:
 def compared(memories: Mapping[str, Memory], size: int, connections: Sequence[int], plan: Plan) -> Report:
     """Return what searches and additions take with so many records."""
     report = Report(f"memories, {size:,} records")
+    for name, memory in memories.items():
+        report.comparisons.append(Comparison(f"on disk: {name}", 1, spread_of([memory.disk_mb()]), "MB"))
     for what, made in (("search", questions), ("add", texts)):
         called = [one.made(f"{name}, {what}", what, made(size)) for name, one in memories.items()]
         series = asyncio.run(measure(called, 1, plan))
@@ -92,9 +98,13 @@ def report_of(report: Report, name: str) -> Spread:
     return figures.block_ms
 
 
-def in_process(process: subprocess.Popen[str]) -> Memory:
+def in_process(process: OwnProcess) -> Memory:
     """Return the memory of a process."""
-    return Memory(lambda some: asked(process, {"fill": some}), lambda name, what, made: Kept(name, process, what, made))
+    return Memory(
+        lambda some: asked(process, {"fill": some}),
+        lambda name, what, made: Kept(name, process, what, made),
+        process.folder,
+    )
 
 
 def main() -> None:
@@ -121,7 +131,7 @@ def main() -> None:
         memories = {name: in_process(process) for name, process in processes.items()}
         if HTTP in chosen:
             worker = stack.enter_context(over_http())
-            memories[HTTP] = Memory(worker.fill, worker.contestant)
+            memories[HTTP] = Memory(worker.fill, worker.contestant, worker.workerd.state)
         filled, source = 0, texts(1)
         for size in [QUICK_RECORDS] if options.quick else options.records:
             while filled < size:

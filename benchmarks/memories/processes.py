@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.agents.own_process import VENV, python
@@ -22,10 +23,18 @@ RETAIN, LANGGRAPH, MEM0, FULL_TEXT = "Retain, in-process", "LangGraph, SqliteSto
 KINDS: Mapping[str, str] = {RETAIN: "retain", LANGGRAPH: "langgraph", MEM0: "mem0", FULL_TEXT: "fulltext"}
 
 
+@dataclass(frozen=True)
+class OwnProcess:
+    """The process of one memory. folder: where it keeps what it is given."""
+
+    program: subprocess.Popen[str]
+    folder: Path
+
+
 class Kept:
     """Implements `Contestant`: searches, or adds, in the process of one memory."""
 
-    def __init__(self, name: str, process: subprocess.Popen[str], what: str, texts: Iterator[str]) -> None:
+    def __init__(self, name: str, process: OwnProcess, what: str, texts: Iterator[str]) -> None:
         self.name = name
         self._process = process
         self._what = what
@@ -34,7 +43,7 @@ class Kept:
     @property
     def processes(self) -> Mapping[str, Sequence[int]]:
         """See the protocol."""
-        return {"python": [self._process.pid]}
+        return {"python": [self._process.program.pid]}
 
     async def block(self, connections: int, calls: int) -> list[float]:
         """See the protocol. One at a time: neither store has more of one connection to a file."""
@@ -48,18 +57,19 @@ class Kept:
 
 
 @contextmanager
-def running(names: Iterable[str]) -> Iterator[dict[str, subprocess.Popen[str]]]:
+def running(names: Iterable[str]) -> Iterator[dict[str, OwnProcess]]:
     """Run the processes of these memories, empty ones, until the block ends."""
     with ExitStack() as stack:
         processes = {}
         for name in names:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="retain-bench-"))
-            processes[name] = stack.enter_context(_started(KINDS[name], folder))
-            stack.callback(processes[name].terminate)
+            program = stack.enter_context(_started(KINDS[name], folder))
+            stack.callback(program.terminate)
+            processes[name] = OwnProcess(program, Path(folder))
         yield processes
 
 
-def asked(process: subprocess.Popen[str], message: Mapping[str, Sequence[str]]) -> list[float]:
+def asked(process: OwnProcess, message: Mapping[str, Sequence[str]]) -> list[float]:
     """Send a block and return its times. Raises: SystemExit when the process has ended."""
     answer = _answer(process, message)
     assert isinstance(answer, list)
@@ -68,7 +78,7 @@ def asked(process: subprocess.Popen[str], message: Mapping[str, Sequence[str]]) 
     return list(times_ms)
 
 
-def found(process: subprocess.Popen[str], questions: Sequence[tuple[str, int | None]]) -> list[list[int]]:
+def found(process: OwnProcess, questions: Sequence[tuple[str, int | None]]) -> list[list[int]]:
     """Return the numbers of the texts that each question finds, best first, of those before a number.
 
     Raises: SystemExit when the process has ended.
@@ -78,12 +88,13 @@ def found(process: subprocess.Popen[str], questions: Sequence[tuple[str, int | N
     return answer
 
 
-def _answer(process: subprocess.Popen[str], message: object) -> object:
-    assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write(json.dumps(message) + "\n")
-    process.stdin.flush()
-    line = process.stdout.readline()
+def _answer(process: OwnProcess, message: object) -> object:
+    program = process.program
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(json.dumps(message) + "\n")
+    program.stdin.flush()
+    line = program.stdout.readline()
     if not line:
         raise SystemExit("the process of a memory ended")
     return read_own_json(line)
