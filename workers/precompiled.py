@@ -21,7 +21,7 @@ from typing import Any
 FILE = "precompiled.marshal"
 """Next to this module: the version of Python's bytecode, and two mappings that are marshalled. One has the code of the
 function that a source of `dataclasses` defines, by that source; one what the compiler of `re` hands to its engine, by the
-pattern and the flags. Their values are marshalled by themselves, as most isolates need a part of them."""
+pattern and the flags. Each of their values is marshalled as well, as most isolates need few of them."""
 _CREATING = "__create_fn__"
 """The function that a source defines, and that returns the methods."""
 
