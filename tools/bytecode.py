@@ -21,6 +21,8 @@ TAG = "cpython-314"
 """What names of bytecode end with, for the interpreter that the compatibility date chooses."""
 MAIN = "entry.py"
 KEPT = CACHE / "bytecode"
+PARTIAL = ".partial"
+"""What the name of a file ends with while it is written."""
 PYODIDE = ROOT / "node_modules" / "pyodide"
 _COMPILER = Path(__file__).with_suffix(".mjs")
 _AS_SOURCE = (MAIN, "pydantic/v1/")
@@ -88,6 +90,6 @@ def _compile(modules: Mapping[str, bytes]) -> None:
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that other processes may be writing or reading: they see all of it, or none."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as partial:
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=PARTIAL, delete=False) as partial:
         partial.write(content)
     Path(partial.name).replace(path)

@@ -58,6 +58,7 @@ def record(modules: str, packages: str, file: str) -> None:
     """Import the modules of a folder, with the packages of another, and write the file. Prints what cannot be imported."""
     recorder = _Recorder()
     sys.path[:0] = [modules, packages]
+    sys.dont_write_bytecode = True  # next to the packages: it would be uploaded with them
     sys.modules["workers"] = _Sdk("workers")
     dataclasses.exec = recorder.execute  # type: ignore[attr-defined]
     _compiler.compile = recorder.compile

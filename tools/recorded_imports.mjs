@@ -19,3 +19,4 @@ try {
   console.error(error.message); // Node would print the source of Pyodide with it
   process.exit(1);
 }
+process.exit(0); // whatever a module has begun

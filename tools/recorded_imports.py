@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.bytecode import PYODIDE, maker, write_whole
+from tools.bytecode import PARTIAL, PYODIDE, maker, write_whole
 from tools.paths import CACHE, NODE_BIN
 from tools.worker_modules import PACKAGES
 
@@ -38,7 +38,8 @@ def with_recorded(files: Mapping[str, bytes], *, compiled: bool) -> dict[str, by
             KEPT.mkdir(parents=True, exist_ok=True)
             write_whole(taken, _recorded(files))
     else:
-        kept = sorted(KEPT.glob("*"), key=lambda path: path.stat().st_mtime_ns)
+        whole = (path for path in KEPT.glob("*") if path.suffix != PARTIAL)
+        kept = sorted(whole, key=lambda path: path.stat().st_mtime_ns)
         if not kept:
             return dict(files)
         taken = kept[-1]

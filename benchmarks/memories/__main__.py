@@ -27,7 +27,7 @@ from benchmarks.harness.interleaving import Plan, measure
 from benchmarks.harness.plot import bars
 from benchmarks.harness.report import Comparison, Report
 from benchmarks.memories.over_http import HTTP, over_http
-from benchmarks.memories.processes import FULL_TEXT, LANGGRAPH, MEM0, RETAIN, Kept, OwnProcess, asked, running
+from benchmarks.memories.processes import FULL_TEXT, LANGGRAPH, MEM0, RETAIN, Kept, MemoryProcess, asked, running
 
 FILLED = 1000
 """Texts in one message to a process that is filled."""
@@ -98,7 +98,7 @@ def report_of(report: Report, name: str) -> Spread:
     return figures.block_ms
 
 
-def in_process(process: OwnProcess) -> Memory:
+def in_process(process: MemoryProcess) -> Memory:
     """Return the memory of a process."""
     return Memory(
         lambda some: asked(process, {"fill": some}),

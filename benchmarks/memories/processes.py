@@ -24,7 +24,7 @@ KINDS: Mapping[str, str] = {RETAIN: "retain", LANGGRAPH: "langgraph", MEM0: "mem
 
 
 @dataclass(frozen=True)
-class OwnProcess:
+class MemoryProcess:
     """The process of one memory. folder: where it keeps what it is given."""
 
     program: subprocess.Popen[str]
@@ -34,7 +34,7 @@ class OwnProcess:
 class Kept:
     """Implements `Contestant`: searches, or adds, in the process of one memory."""
 
-    def __init__(self, name: str, process: OwnProcess, what: str, texts: Iterator[str]) -> None:
+    def __init__(self, name: str, process: MemoryProcess, what: str, texts: Iterator[str]) -> None:
         self.name = name
         self._process = process
         self._what = what
@@ -57,7 +57,7 @@ class Kept:
 
 
 @contextmanager
-def running(names: Iterable[str]) -> Iterator[dict[str, OwnProcess]]:
+def running(names: Iterable[str]) -> Iterator[dict[str, MemoryProcess]]:
     """Run the processes of these memories, empty ones, until the block ends."""
     with ExitStack() as stack:
         processes = {}
@@ -65,11 +65,11 @@ def running(names: Iterable[str]) -> Iterator[dict[str, OwnProcess]]:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="retain-bench-"))
             program = stack.enter_context(_started(KINDS[name], folder))
             stack.callback(program.terminate)
-            processes[name] = OwnProcess(program, Path(folder))
+            processes[name] = MemoryProcess(program, Path(folder))
         yield processes
 
 
-def asked(process: OwnProcess, message: Mapping[str, Sequence[str]]) -> list[float]:
+def asked(process: MemoryProcess, message: Mapping[str, Sequence[str]]) -> list[float]:
     """Send a block and return its times. Raises: SystemExit when the process has ended."""
     answer = _answer(process, message)
     assert isinstance(answer, list)
@@ -78,7 +78,7 @@ def asked(process: OwnProcess, message: Mapping[str, Sequence[str]]) -> list[flo
     return list(times_ms)
 
 
-def found(process: OwnProcess, questions: Sequence[tuple[str, int | None]]) -> list[list[int]]:
+def found(process: MemoryProcess, questions: Sequence[tuple[str, int | None]]) -> list[list[int]]:
     """Return the numbers of the texts that each question finds, best first, of those before a number.
 
     Raises: SystemExit when the process has ended.
@@ -88,7 +88,7 @@ def found(process: OwnProcess, questions: Sequence[tuple[str, int | None]]) -> l
     return answer
 
 
-def _answer(process: OwnProcess, message: object) -> object:
+def _answer(process: MemoryProcess, message: object) -> object:
     program = process.program
     assert program.stdin is not None
     assert program.stdout is not None

@@ -14,7 +14,7 @@ from benchmarks.harness.retain_worker import configuration
 from benchmarks.harness.services import worker
 from benchmarks.harness.workerd import running
 from tools import recorded_imports
-from tools.bytecode import MAIN, with_bytecode
+from tools.bytecode import MAIN, PARTIAL, with_bytecode
 from tools.paths import PRODUCTION_CONFIG, ROOT
 from tools.recorded_imports import FILE, READER, with_recorded
 from tools.stage import read_config, wanted_files
@@ -146,14 +146,14 @@ def test_a_worker_that_does_not_take_it_is_not_imported(nothing_kept: Path) -> N
     assert not nothing_kept.exists()
 
 
-@pytest.mark.usefixtures("nothing_kept")
-def test_a_local_server_takes_what_was_recorded_last() -> None:
+def test_a_local_server_takes_what_was_recorded_last(nothing_kept: Path) -> None:
     reader = (ROOT / "workers" / READER).read_bytes()
     first = {READER: reader, "own.py": b"import re\nA = re.compile('first')\n"}
     assert with_recorded(first, compiled=False) == first, "nothing was recorded yet"
     recorded = with_recorded(first, compiled=True)
     assert recorded.keys() - first.keys() == {FILE}
     assert b"first" in recorded[FILE]
+    (nothing_kept / f"another{PARTIAL}").write_bytes(b"another process is writing it")
     changed = {**first, "own.py": b"import re\nA = re.compile('second')\n"}
     assert with_recorded(changed, compiled=False)[FILE] == recorded[FILE]
     assert b"second" in with_recorded(changed, compiled=True)[FILE]
