@@ -18,6 +18,7 @@ for _name in ("assembly.gateway", "fastjsonschema"):
     import_module(_name)
 _loaded_by_proxy = sorted(sys.modules.keys() - _before)
 
+import dataclasses  # noqa: E402
 import json  # noqa: E402
 import traceback  # noqa: E402
 
@@ -52,7 +53,8 @@ class Default(WorkerEntrypoint):
             case ["cases"]:
                 return suites.listing()
             case ["loaded"]:
-                return {"entry": _loaded_by_entry, "proxy": _loaded_by_proxy}
+                taken = hasattr(dataclasses, "exec")
+                return {"entry": _loaded_by_entry, "proxy": _loaded_by_proxy, "precompiled": taken}
             case ["cases", suite, case] if suite in suites.IN_OBJECT:
                 stub = self.env.PROBE.getByName(f"{suite}/{case}")
                 return json.loads(await stub.run_case(suite, case))

@@ -32,3 +32,7 @@ def test_the_proxy_needs_no_heavy_library(worker: TestWorker) -> None:
     assert "retain.gateway.proxy" in loaded
     assert _below(loaded, *HEAVY) == []
     assert _below(loaded, "retain.agents", "retain.admin", "retain.models", "retain.memory.semantic") == []
+
+
+def test_an_isolate_that_wrangler_serves_takes_what_was_compiled_before(worker: TestWorker) -> None:
+    assert worker.get("/loaded")["precompiled"]
