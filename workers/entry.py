@@ -45,6 +45,8 @@ from workers import WorkerEntrypoint
 if TYPE_CHECKING:
     from retain.agent_memory.context import AgentMemoryContext
 
+precompiled.expect_more()
+
 __all__ = ["AgentRuntime", "Default", "TenantWriter"]
 
 _OF_CLOUDFLARE = "/client/v4/"

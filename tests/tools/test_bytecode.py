@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import http.client
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.retain_worker import configuration
-from benchmarks.harness.services import worker
-from benchmarks.harness.workerd import running
+from tests.support.small_worker import answer_of
 from tools import bytecode, precompile, recorded_imports
 from tools.bytecode import MAIN, TAG, cached, kept_at, with_bytecode
 from tools.paths import PRODUCTION_CONFIG
@@ -114,16 +110,4 @@ def test_workerd_takes_bytecode_unless_it_is_of_another_version() -> None:
         files[cached(path)] = with_bytecode({path: b"VALUE = 'bytecode'\n"}, compiled=True)[cached(path)]
     magic = files[cached("package/earlier.py")]
     files[cached("package/earlier.py")] = bytes([magic[0] ^ 1]) + magic[1:]
-    assert _answer(files) == "bytecode source source"
-
-
-def _answer(files: Mapping[str, bytes]) -> str:
-    config = configuration()
-    date, flags = config["compatibility_date"], config["compatibility_flags"]
-    service = worker("imports", files, shared=python_packages(), date=date, flags=flags)
-    with running("test-bytecode", [service]) as workerd:
-        connection = http.client.HTTPConnection("127.0.0.1", workerd.ports["imports"], timeout=60)
-        connection.request("GET", "/")
-        content = connection.getresponse().read().decode()
-        connection.close()
-    return content
+    assert answer_of("bytecode", files) == (200, "bytecode source source")

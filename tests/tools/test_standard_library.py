@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import http.client
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from benchmarks.harness.retain_worker import configuration
-from benchmarks.harness.services import worker
-from benchmarks.harness.workerd import running
+from tests.support.small_worker import answer_of
 from tools.bytecode import MAIN
 from tools.paths import ROOT
 from tools.pyodide_bundle import LIBRARY_NAME
 from tools.standard_library import with_bytecode
-from tools.worker_modules import python_packages
 
 _ENTRY = b"""
 import base64
@@ -82,13 +78,6 @@ def test_every_module_of_pyodide_s_library_has_bytecode() -> None:
 
 @pytest.mark.workerd
 def test_workerd_takes_the_bytecode_of_the_library() -> None:
-    config = configuration()
-    date, flags = config["compatibility_date"], config["compatibility_flags"]
-    service = worker("library", {MAIN: _ENTRY}, shared=python_packages(), date=date, flags=flags)
-    with running("test-standard-library", [service]) as workerd:
-        connection = http.client.HTTPConnection("127.0.0.1", workerd.ports["library"], timeout=60)
-        connection.request("GET", "/")
-        content = connection.getresponse().read().decode()
-        connection.close()
     folder = "/lib/python314.zip"
-    assert content == f"{folder}/base64.pyc {folder}/http/client.pyc {folder}/http/client.py"
+    taken = f"{folder}/base64.pyc {folder}/http/client.pyc {folder}/http/client.py"
+    assert answer_of("standard-library", {MAIN: _ENTRY}) == (200, taken)

@@ -17,6 +17,8 @@ _loaded_by_entry = sorted(sys.modules.keys() - _before)
 for _name in ("assembly.gateway", "fastjsonschema"):
     import_module(_name)
 _loaded_by_proxy = sorted(sys.modules.keys() - _before)
+_precompiled: Any = import_module("precompiled")
+_later_is_left = _precompiled._recorded.later
 
 import dataclasses  # noqa: E402
 import json  # noqa: E402
@@ -53,8 +55,17 @@ class Default(WorkerEntrypoint):
             case ["cases"]:
                 return suites.listing()
             case ["loaded"]:
-                taken = hasattr(dataclasses, "exec")
-                return {"entry": _loaded_by_entry, "proxy": _loaded_by_proxy, "precompiled": taken}
+                taken = hasattr(dataclasses, "exec") and not _precompiled._recorded.later
+                return {
+                    "entry": _loaded_by_entry,
+                    "proxy": _loaded_by_proxy,
+                    "precompiled": taken,
+                    "later_is_left": _later_is_left,
+                }
+            case ["plugins"]:
+                loader: Any = import_module("pydantic.plugin._loader")
+                list(loader.get_plugins())
+                return {"looked": loader._plugins is not None}
             case ["cases", suite, case] if suite in suites.IN_OBJECT:
                 stub = self.env.PROBE.getByName(f"{suite}/{case}")
                 return json.loads(await stub.run_case(suite, case))

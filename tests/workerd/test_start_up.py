@@ -35,4 +35,10 @@ def test_the_proxy_needs_no_heavy_library(worker: TestWorker) -> None:
 
 
 def test_an_isolate_that_wrangler_serves_takes_what_was_compiled_before(worker: TestWorker) -> None:
-    assert worker.get("/loaded")["precompiled"]
+    loaded = worker.get("/loaded")
+    assert loaded["later_is_left"], "the proxy needs what the main module's imports compile, and no more"
+    assert loaded["precompiled"]
+
+
+def test_pydantic_looks_for_no_plugins(worker: TestWorker) -> None:
+    assert worker.get("/plugins") == {"looked": False}
