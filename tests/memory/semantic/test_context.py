@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 
 from retain.errors import LimitExceeded
@@ -16,7 +14,7 @@ from retain.memory.recall.query import (
     latest,
 )
 from retain.memory.recall.relevance import MIN_SCORE
-from retain.ports import SqlResult, Statement
+from tests.memory.semantic.counting import CountingSql
 from tests.memory.semantic.substrate import Substrate
 from tests.memory.semantic.test_degraded import AwayIndex
 
@@ -31,22 +29,6 @@ PRICES = [
     "The cable car costs nine francs.",
 ]
 TALK = ("Can I hire a boat at the lake?", "Yes, we have a blue kayak for two.")
-
-
-class CountingSql:
-    """Counts the requests to D1."""
-
-    def __init__(self, real: Substrate) -> None:
-        self._real = real.d1
-        self.trips = 0
-
-    async def run(self, sql: str, *values: str | int | float | bytes | None) -> SqlResult:
-        self.trips += 1
-        return await self._real.run(sql, *values)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        self.trips += 1
-        return await self._real.batch(statements)
 
 
 async def stored(substrate: Substrate) -> None:
@@ -82,7 +64,7 @@ async def test_a_context_takes_no_further_trip(substrate: Substrate) -> None:
     await stored(substrate)
     trips: list[int] = []
     for context in ((), TALK):
-        counting = CountingSql(substrate)
+        counting = CountingSql(substrate.d1)
         substrate.sql = counting
         await substrate.hits("How much does it cost?", context=context)
         trips.append(counting.trips)

@@ -9,9 +9,8 @@ import ast
 import inspect
 import json
 import sqlite3
-from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +27,8 @@ from retain.memory.records.listing import Listing, list_records
 from retain.memory.records.vector_names import vector_namespace
 from retain.memory.scope import CHAIN, Reach, Scope, View, user_scope_id
 from retain.memory.semantic import SemanticMemory
-from retain.ports import Sql, SqlResult, SqlValue, Statement
 from tests.memory.semantic.agreement import check_agreement
+from tests.memory.semantic.counting import CountingSql
 from tests.memory.semantic.indexes import HostileIndex, WatchingIndex
 from tests.memory.semantic.substrate import AGENT, HOUSE, INSTANCE, PERSON, TENANT, Substrate
 from tests.ports import raises
@@ -150,25 +149,6 @@ async def test_only_what_is_at_or_below_the_scope_can_be_listed_changed_and_dele
                 assert await forest.recalled(other) == forest.visible(other)
         substrate.index = substrate.vectors
         await check_agreement(substrate)
-
-
-@dataclass
-class CountingSql:
-    """A database that records its statements, and counts round trips."""
-
-    inner: Sql
-    statements: list[Statement] = field(default_factory=list)
-    trips: int = 0
-
-    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        self.trips += 1
-        self.statements.append((sql, values))
-        return await self.inner.run(sql, *values)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        self.trips += 1
-        self.statements += statements
-        return await self.inner.batch(statements)
 
 
 async def _check_out_of_reach(memory: SemanticMemory, record_id: str) -> None:

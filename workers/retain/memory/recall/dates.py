@@ -36,6 +36,12 @@ _MONTH = (
 )
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+ORDINALS = tuple(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth"
+    " sixteenth seventeenth eighteenth nineteenth twentieth twenty-first twenty-second twenty-third twenty-fourth"
+    " twenty-fifth twenty-sixth twenty-seventh twenty-eighth twenty-ninth thirtieth thirty-first".split()
+)
+_ORDINAL = f"(?:{'|'.join(reversed(ORDINALS))})"
 _COUNT = rf"(?:\d{{1,3}}|(?:a )?(?:couple|few)(?: of)?|{'|'.join(w for w in _NUMBERS if w not in {'couple', 'few'})})"
 _UNIT = "(?:minute|hour|day|week|month|year)s?"
 _DIRECTED = "(?(before)|(?!))"
@@ -58,23 +64,50 @@ def dates(text: str, now_ms: int) -> tuple[Interval, ...]:
     """Return the dates that a text names, resolved against `now_ms`, at most `MAX_DATES`, in order.
 
     Invalid dates, such as 30 February, are left out. A date after "since" extends to now; for one after "after", the
-    interval runs from the end of the date to now; one after "before" or "until" is too vague and is left out.
+    interval runs from the end of the date to now; one after "before" or "until" is too vague and is left out. Two dates
+    between which "between … and", "to" or "through" stands are one interval, from the beginning of the first to the end of
+    the second.
     """
     if not 0 <= now_ms < _LAST_MS:
         return ()
+    spaced = " ".join(text.split())
     found: list[Interval] = []
-    for match in _ANY.finditer(" ".join(text.split())):
-        name = str(match.lastgroup)
-        try:
-            resolved = _RESOLVERS[name](match.group(name).lower(), now_ms)
-        except (ValueError, OverflowError):  # 30 February; the year 0
-            continue
-        before = match.group("before")
-        for interval in resolved:
-            directed = _directed(interval, (before or "").lower(), now_ms)
+    last: re.Match[str] | None = None
+    for match in _ANY.finditer(spaced):
+        first, last = last, match
+        if first is not None and found and _is_span(spaced, first, match):
+            until = _resolved(match, now_ms)
+            since = _resolved(first, until[-1].to_ms - 1) if until else []
+            if since and since[0].from_ms < until[-1].to_ms and found[-1] in _resolved(first, now_ms):
+                found[-1] = Interval(since[0].from_ms, until[-1].to_ms)
+                continue
+        before = (match.group("before") or "").lower()
+        for interval in _resolved(match, now_ms):
+            directed = _directed(interval, before, now_ms)
             if directed is not None and directed not in found and len(found) < MAX_DATES:
                 found.append(directed)
     return tuple(found)
+
+
+def without_dates(text: str) -> str:
+    """Return the text without the dates that it names."""
+    return _ANY.sub(" ", " ".join(text.split()))
+
+
+def _resolved(match: re.Match[str], now_ms: int) -> list[Interval]:
+    name = str(match.lastgroup)
+    try:
+        return _RESOLVERS[name](match.group(name).lower(), now_ms)
+    except (ValueError, OverflowError):  # 30 February; the year 0
+        return []
+
+
+def _is_span(text: str, first: re.Match[str], second: re.Match[str]) -> bool:
+    """Return whether two dates that follow each other in a text are the beginning and the end of one span."""
+    between = f"{text[first.end() : second.start()]} {second.group('before') or ''}".strip().lower()
+    if between == "and":
+        return text[: first.start()].lower().endswith("between ")
+    return between in {"to", "through", "thru", "until", "till", "-", "\N{EN DASH}"} and not first.group("before")
 
 
 def _directed(interval: Interval, before: str, now_ms: int) -> Interval | None:
@@ -170,12 +203,13 @@ def _numeric(text: str, _: int) -> list[Interval]:
 
 
 def _written(text: str, now_ms: int) -> list[Interval]:
-    """Return the day of "3 May 2024", "May 3rd", and the month of "May 2024"."""
+    """Return the day of "3 May 2024", "May 3rd", "the third of May", and the month of "May 2024"."""
     month = _number_of_month(re.findall(_MONTH, text)[0])
     years, days = re.findall(rf"\b{_YEAR}\b", text), re.findall(r"\b(\d{1,2})(?:st|nd|rd|th)?\b", text)
-    if not days:
+    named = re.search(rf"\b{_ORDINAL}\b", text)
+    if not days and named is None:
         return [_month(int(years[0]), month)]
-    day = int(days[0])
+    day = int(days[0]) if named is None else ORDINALS.index(named[0]) + 1
     if years:
         return [_days(date(int(years[0]), month, day))]
     date(2000, month, day)  # raises ValueError for a day that no year has
@@ -207,6 +241,16 @@ def _part(text: str, now_ms: int) -> list[Interval]:
     return [of_year(int(years[0])) if years else _latest(of_year, "", now_ms)]
 
 
+def _from_to(text: str, now_ms: int) -> list[Interval]:
+    """Return the months of "between March and May", "from October 2023 to January"."""
+    (first, since_year), (last, until_year) = re.findall(rf"\b({_MONTH})\b(?: ({_YEAR}))?", text)
+    if since_year and not until_year:
+        until_year = int(since_year) + (_number_of_month(last) < _number_of_month(first))
+    until = _yearly(f"in {last} {until_year}".strip(), now_ms)[0]
+    since = _yearly(f"in {first} {since_year}".strip(), until.to_ms - 1)[0]
+    return [Interval(since.from_ms, until.to_ms)] if since.from_ms < until.to_ms else []
+
+
 def _in_year(text: str, _: int) -> list[Interval]:
     return [_year(int(text[-4:]))]
 
@@ -226,7 +270,7 @@ def _period(text: str, now_ms: int) -> list[Interval]:
     today = _today(now_ms)
     which, *_, unit = text.split()
     step = {"last": -1, "previous": -1, "next": 1, "coming": 1}.get(which, 0)
-    if which == "past":
+    if which == "past" or text.startswith("this last"):
         return [_until(1, unit, now_ms)]
     monday = today - timedelta(days=today.weekday())
     if unit == "week":
@@ -310,8 +354,14 @@ _PATTERNS: dict[str, tuple[str, Callable[[str, int], list[Interval]]]] = {
     ),
     "iso": (rf"{_YEAR}-\d\d-\d\d|{_YEAR}/\d\d?/\d\d?|{_YEAR}-\d\d", _iso),
     "numeric": (rf"\d\d?\.\d\d?\.{_YEAR}|\d\d?/\d\d?/{_YEAR}", _numeric),
+    "from_to": (
+        rf"(?:between {_MONTH}(?: {_YEAR})? and|from {_MONTH}(?: {_YEAR})? (?:to|through|thru|until|till)) {_MONTH}\b"
+        rf"(?: {_YEAR}\b)?(?! \d)",
+        _from_to,
+    ),
     "written": (
-        rf"{_DAY} (?:of )?{_MONTH}\b\.?(?:,? {_YEAR}\b)?|{_MONTH}\.? {_DAY}\b(?:,? {_YEAR}\b)?"
+        rf"(?:{_DAY} (?:of )?|{_ORDINAL} of ){_MONTH}\b\.?(?:,? {_YEAR}\b)?"
+        rf"|(?!(?-i:may first\b)){_MONTH}\.? (?:the )?(?:{_DAY}|{_ORDINAL})\b(?:,? {_YEAR}\b)?"
         rf"|{_MONTH}\.?,? (?:of )?{_YEAR}",
         _written,
     ),
@@ -329,7 +379,7 @@ _PATTERNS: dict[str, tuple[str, Callable[[str, int], list[Interval]]]] = {
     ),
     "ago": (rf"{_COUNT} {_UNIT} ago", _ago),
     "lasting": (rf"(?:last|past|previous) {_COUNT} {_UNIT}", _lasting),
-    "period": (rf"(?:{_WHICH} (?:week|month|year|weekend)|(?:at|on|over|during) the weekend)", _period),
+    "period": (rf"(?:(?:this )?{_WHICH} (?:week|month|year|weekend)|(?:at|on|over|during) the weekend)", _period),
     "weekday": (rf"(?:(?:on|{_WHICH}) )?(?:{'|'.join(_WEEKDAYS)})", _weekday),
 }
 _RESOLVERS = {name: resolver for name, (_, resolver) in _PATTERNS.items()}

@@ -215,7 +215,7 @@ def first_choice(evidence: Evidence, whole: float, weights: Weights) -> list[str
             + (weights.dated if one in evidence.dated else 0.0),
             one,
         )
-        for one in {*bm25, *cosine, *exact}
+        for one in {*bm25, *cosine, *exact, *evidence.dated}
     ]
     scored.sort(reverse=True)
     return [one for _, one in scored]

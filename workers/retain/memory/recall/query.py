@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput, LimitExceeded
-from retain.memory.recall.dates import Interval, dates
+from retain.memory.recall.dates import Interval, dates, without_dates
 from retain.memory.recall.languages.dates import in_english
-from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.detection import ENGLISH, LATIN
 from retain.memory.recall.languages.kinds import KINDS
-from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns
+from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns, statement_terms
+from retain.memory.recall.languages.talk import TALK
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
+from retain.memory.recall.places import Places, places
 from retain.memory.recall.words import stem, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
@@ -56,9 +58,11 @@ class Query:
     conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
     answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
     standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
-    telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
-    its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
-    `languages.terms`). language: the code of the one by whose kinds it was read (see `languages.kinds`).
+    places: the conversations that it names by their place. named: the records in them, which only the memory knows.
+    only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it is
+    about. context: the end of the conversation's last turns. context_stems: of its last words that the query does not have.
+    forms: of a stem, the other terms that stand for it in the index (see `languages.terms`). language: the code of the one
+    by whose kinds it was read (see `languages.kinds`).
     """
 
     text: str
@@ -69,6 +73,9 @@ class Query:
     request: bool
     asks_when: bool
     times: tuple[Interval, ...]
+    places: Places | None = None
+    named: frozenset[str] = frozenset()
+    only_dated: bool = False
     telling: bool = True
     context: str = ""
     context_stems: tuple[str, ...] = ()
@@ -87,11 +94,15 @@ class Query:
     @property
     def dated(self) -> tuple[Interval, ...]:
         """The times that the query asks for. A message that continues a conversation asks for none: it makes plans."""
-        return () if self.message else self.times
+        return () if self.message and not self.only_dated else self.times
 
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time."""
         return any(at_ms in span for span in self.dated)
+
+    def asks_for(self, record_id: str, at_ms: int) -> bool:
+        """Return whether the query asks for this time, or for a conversation that the record is in."""
+        return record_id in self.named or self.dates(at_ms)
 
     def names(self, speaker: str | None) -> bool:
         """Return whether the query contains a word of the speaker's name; a role, such as "user", is not a name."""
@@ -141,7 +152,9 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     code = detected(text)
     language = language_of_kinds(text, code)
     kinds, seen = KINDS[language], seen_by_patterns(text, language)
-    significant = telling_terms(text, code)
+    times = dates(in_english(text, code), now_ms)
+    named, only_dated, rest = _conversations(text, code, language, dated=bool(times))
+    significant = telling_terms(rest, code)
     terms = significant or dict(list(spoken.items())[-CONTEXT_WORDS:]) or all_terms(text, code)
     return Query(
         text,
@@ -151,13 +164,33 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
         kinds.answered.search(seen) is None,
         kinds.advice.search(seen) is not None or kinds.own_past.search(seen) is None,
         bool(kinds.when.match(seen)),
-        dates(in_english(text, code), now_ms),
+        times,
+        named,
+        frozenset(),
+        only_dated,
         bool(significant),
         context,
         tuple(one for one in spoken if one not in terms)[-CONTEXT_WORDS:],
         {stem: forms for stem, forms in (spoken | terms).items() if forms},
         language,
     )
+
+
+def _conversations(text: str, code: str | None, language: str, *, dated: bool) -> tuple[Places | None, bool, str]:
+    """Return the conversations that a query names, whether it asks for nothing but what was said then, or at its times, and
+    the text that tells what it is about.
+
+    code: of its language; if none shows it may be any of those in Latin letters. dated: it names times.
+    """
+    for one in (language, *(LATIN if code is None and language == ENGLISH else ())):
+        named, rest = places(seen_by_patterns(text, one), one, alone=True)
+        if named is None and not dated:
+            continue
+        rest = seen_by_patterns(without_dates(in_english(rest, code)), one)
+        if not statement_terms(TALK[one].sub(" ", rest), one):
+            return named, True, text
+    named, rest = places(seen_by_patterns(text, language), language, alone=False)
+    return named, False, text if named is None else rest
 
 
 def _exact_terms(text: str, code: str) -> dict[tuple[str, ...], float]:

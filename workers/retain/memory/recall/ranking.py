@@ -10,7 +10,9 @@
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation
           + temporal   if the query asks when and the record names a time
           + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
-                         continues a conversation: "this week" is then a plan
+                         continues a conversation: "this week" is then a plan; or in a conversation that it names
+          + told       * the record's length up to 400 characters, if the query asks for nothing but a time: a greeting
+                         says less of a day than what followed
           + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
                          answers are long and repeat the words of what they answer
           + standing   if the record is a standing instruction, and the query a request
@@ -36,7 +38,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from operator import xor
 from typing import NamedTuple
@@ -85,6 +87,8 @@ class Weights:
     following: float = 2.0
     temporal: float = 2.0
     dated: float = 3.0
+    only_dated: float = 30.0
+    told: float = 1.0
     user: float = 1.5
     standing: float = 2.0
     preference: float = 1.0
@@ -99,6 +103,12 @@ class Weights:
     before: tuple[float, ...] = (0.9, 0.7, 0.5)
     after: tuple[float, ...] = (0.6, 0.4, 0.3)
     short: int = 400
+
+    def for_query(self, query: Query) -> Weights:
+        """Return the weights for a query: of one that asks for nothing but a time, that time decides, not its words."""
+        if not query.only_dated:
+            return self
+        return replace(self, dated=self.only_dated, vector=0.0, words=0.0, following=0.0, speaker=0.0, related=0.0)
 
 
 class Place(NamedTuple):
@@ -179,13 +189,16 @@ def rank(
 ) -> list[Candidate]:
     """Return the candidates ordered by the formula, best first; ties go to the smaller id."""
     chosen = weights or Weights()
+    asked = query.dated or query.named
+    dated = frozenset([c.id for c in candidates if query.asks_for(c.id, c.at_ms)]) if asked else frozenset()
+    if dated:
+        chosen = chosen.for_query(query)
     own, spoken = by_origin(query, idf)
     whole = sum(own.values()) or 1.0
     around = _by_distance(chosen)
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
     alone = chosen.alone if any(c.place is not None and short[c.id] for c in candidates) else 0.0
     sums = _Sums(own)
-    dated = bool(query.dated)
     for c in candidates:
         s = short[c.id]
         covered = _covered(c, turns, own, around, sums) / whole if s else 0.0
@@ -194,7 +207,8 @@ def rank(
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
-            "dated": chosen.dated if dated and query.dates(c.at_ms) else 0.0,
+            "dated": chosen.dated if c.id in dated else 0.0,
+            "told": chosen.told * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
             "preference": chosen.preference if c.preference and query.request else 0.0,

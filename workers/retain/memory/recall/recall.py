@@ -11,6 +11,7 @@ from typing import Protocol
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
+from retain.memory.recall import conversations
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
@@ -179,6 +180,10 @@ class Recall:
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), lookups(wanted.filter))
+        if query.places is not None:
+            statement, parameters = conversations.in_order(visible, query.places)
+            found = await self._sql.run(statement, *parameters)
+            query = replace(query, named=conversations.named(query.places, found.rows))
         reading = asyncio.ensure_future(
             read_first(
                 self._sql,
@@ -203,11 +208,13 @@ class Recall:
         if along is not None and (other := await along.wanted(read.along)) != wanted:
             return await self.search(other)
         statistics, visible = read.statistics, read.visible
-        evidence = evidence_of(meant, read.found)
+        evidence = evidence_of(meant, read.found, query.named)
         degraded = meant.degraded if evidence.floor is not None else (*meant.degraded, "vectors")
         idf = statistics.idf(query)
         telling = rarity(query, idf, statistics.records)
-        scale = Relevance(min(meant.unrelated, UNRELATED), telling, obscure(query.text, meant.vector), self._weights)
+        scale = Relevance(
+            min(meant.unrelated, UNRELATED), telling, obscure(query.text, meant.vector), self._weights, query.only_dated
+        )
         first, ranked, contents = await self._rank(query, evidence, idf, visible)
         if meant.search is not None and self._is_crowded(evidence, meant.nearest, first, ranked, wanted):
             evidence, complete = await widened(
@@ -296,7 +303,7 @@ class Recall:
 
         In the past the records are read first: their events say which of two equal contents was valid.
         """
-        first = first_choice(evidence, sum(by_origin(query, idf)[0].values()) or 1.0, self._weights)
+        first = first_choice(evidence, sum(by_origin(query, idf)[0].values()) or 1.0, self._weights.for_query(query))
         if evidence.met is not None:  # nothing else may be seen
             first = [one for one in first if one in evidence.met]
         known: dict[str, Record] | None = None

@@ -7,7 +7,8 @@ neighbours' heat, importance and confidence. Relevance has only the parts that m
     words     = WORDS * rarity * the words component of the score, without its weight
     relevance = sqrt(meaning^2 + words^2) - LONG * ln(the record's parts)
 
-and at least the square root of the share of the query's addresses, ids and numbers that the record has.
+and at least the square root of the share of the query's addresses, ids and numbers that the record has. It is 1 for a record
+of the times of a query that asks for nothing else.
 
 `unrelated` is the mean cosine that the model gives to texts which have nothing to do with each other. `rarity` is 1 if the
 query's words are together as rare as a word that only one record has, and more if some are in none; it falls with the square
@@ -68,15 +69,19 @@ class Relevance:
     """The scale of one query.
 
     unrelated: of the embedding model. rarity: of the query's words. obscure: the model may not understand the query.
+    only_dated: the query asks for nothing but what was said at its times.
     """
 
     unrelated: float
     rarity: float
     obscure: bool
     weights: Weights
+    only_dated: bool = False
 
     def of(self, candidate: Candidate) -> float:
         """Return the relevance of a ranked candidate."""
+        if self.only_dated and candidate.components["dated"]:
+            return 1.0
         known = candidate.components["words"] / self.weights.words
         found = (WORDS_ALONE if self.obscure else WORDS) * min(1.0, self.rarity * known)
         meaning = max(0.0, (candidate.cosine - self.unrelated) / (1.0 - self.unrelated))

@@ -29,13 +29,14 @@ class Meaning:
     degraded: tuple[Degradation, ...]
 
 
-def evidence_of(meant: Meaning, found: Found) -> Evidence:
-    """Return what all sources found together."""
+def evidence_of(meant: Meaning, found: Found, named: frozenset[str]) -> Evidence:
+    """Return what all sources found together. named: the records of conversations that the query names."""
     scale = CosineScale.of_model(meant.unrelated)
     own = int(signature([meant.vector]), 16) if any(meant.vector) else 0
     lately = found.fresh.nearest(own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
     return Evidence(
         cosine={
+            **({one: scale.scaled(estimated(own, bits)) for one, bits in found.said_then} if own else {}),
             **{one: scale.scaled(cosine) for one, (cosine, _) in lately.items()},
             **meant.nearest.cosine,
             **{one: scale.scaled(cosine) for one, (cosine, changed) in lately.items() if changed},
@@ -49,7 +50,7 @@ def evidence_of(meant: Meaning, found: Found) -> Evidence:
         exact=found.exact,
         matching=[] if found.matching is None else closest(found.matching, own, CANDIDATES),
         met=None if found.matching is None else found.matching.numbers,
-        dated=found.dated | meant.nearest.dated,
+        dated=found.dated | meant.nearest.dated | named | frozenset([one for one, _ in found.said_then]),
         standing=found.standing,
         indexed=frozenset(meant.nearest.cosine),
         scale=scale,
