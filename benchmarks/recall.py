@@ -89,16 +89,25 @@ def spoken_at(text: str) -> int | None:
 
 
 async def load(
-    number: int, conversation: Mapping[str, Any], embedder: StaticEmbedder, cache: Path | None = None
+    number: int,
+    conversation: Mapping[str, Any],
+    embedder: StaticEmbedder,
+    cache: Path | None = None,
+    *,
+    later_ms: int | None = None,
 ) -> Loaded:
     """Store a conversation's items, each at the time it was spoken, at least a millisecond after the previous one.
 
-    cache: a file name without suffix, of the databases with the items; they are written if they do not exist.
+    cache: a file name without suffix, of the databases with the items; they are written if they do not exist. later_ms:
+    store them all as an import does, so long after the last one was spoken; None for each at its time. What is outside
+    sessions then has its time as the beginning of its validity.
     """
     items = conversation["items"]
     spoken = [spoken_at(item["at"]) for item in items]
     clock = ManualClock(min([at_ms for at_ms in spoken if at_ms is not None], default=START_MS))
     recorded_ms = list(_timeline(clock(), spoken))
+    if later_ms is not None:
+        recorded_ms = [recorded_ms[-1] + later_ms + number for number in range(len(recorded_ms))]
     stored = cache is not None and cache.with_suffix(".vectors").exists()
     at = {name: str(cache.with_suffix(name)) if stored and cache else ":memory:" for name in (".sql", ".vectors")}
     database, vectors = open_database(at[".sql"]), open_connection(at[".vectors"])
@@ -115,7 +124,8 @@ async def load(
                 session = str(item["session"])
                 utterance = Utterance(session, positions[session], item["speaker"] or "?", uttered_ms)
                 positions[session] += 1
-            new = NewRecord(within_limit(item["text"]), kind="event", utterance=utterance)
+            since_ms = uttered_ms if later_ms is not None and utterance is None else None
+            new = NewRecord(within_limit(item["text"]), kind="event", utterance=utterance, valid_from_ms=since_ms)
             await memory.store(new, RecordSource("ingest", message=item["id"]))
         if cache is not None:
             for connection, name in ((database, ".sql"), (vectors, ".vectors")):
