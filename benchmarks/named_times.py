@@ -1,4 +1,4 @@
-"""Measure recall on questions that ask for a time, or a conversation by its place, and for nothing else.
+"""Measure recall on questions that ask for a time, or a conversation by its position, and for nothing else.
 
 The data are TemporalMemoryDataset's (Alonso et al., https://arxiv.org/abs/2406.00057), which stays outside the repository:
 twelve conversations of LoCoMo, and questions such as "What did we discuss 33 sessions ago?" with all turns of that time as

@@ -1,4 +1,4 @@
-"""A query for what was said at a time, or in a conversation by its place, finds what was said then."""
+"""A query for what was said at a time, or in a conversation by its position, finds what was said then."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from retain.memory.recall.conversations import LOOKED_AT
 from retain.memory.recall.dates import DAY_MS
-from retain.memory.recall.places import MAX_PLACE, Places, places
+from retain.memory.recall.positions import MAX_POSITION, Positions, positions
 from retain.memory.recall.query import analyse
 from retain.memory.records.record import NewRecord, Utterance
 from tests.memory.semantic.counting import CountingSql
@@ -26,10 +26,10 @@ TALKS = {
 async def talk(substrate: Substrate, *, at_once: bool = False) -> None:
     """Store the conversations as they are held, or all of them a day after the last."""
     for conversation, (days, turns) in TALKS.items():
-        said_ms = NOW - days * DAY_MS
-        substrate.clock.set(NOW if at_once else said_ms)
+        uttered_ms = NOW - days * DAY_MS
+        substrate.clock.set(NOW if at_once else uttered_ms)
         new = [
-            NewRecord(text, kind="event", utterance=Utterance(conversation, place, "Ann", said_ms + place * 1000))
+            NewRecord(text, kind="event", utterance=Utterance(conversation, place, "Ann", uttered_ms + place * 1000))
             for place, text in enumerate(turns)
         ]
         await substrate.memory().store_all(new, AGENT_SOURCE)
@@ -72,7 +72,7 @@ async def test_what_was_said_then_comes_first(
     assert hits[0].record.content != TALKS[conversation][1][0], "a greeting says less than what followed"
 
 
-async def test_several_conversations_are_found_by_their_places(substrate: Substrate) -> None:
+async def test_several_conversations_are_found_by_their_positions(substrate: Substrate) -> None:
     await talk(substrate)
     hits = await substrate.hits("What did we discuss over sessions 1 through 2?", top_k=6, min_score=0.3)
     assert {hit.record.utterance.conversation for hit in hits if hit.record.utterance} == {"b-bread", "c-boats"}
@@ -113,7 +113,7 @@ async def test_a_conversation_of_another_scope_or_that_is_over_counts_as_none(su
 
 
 async def test_what_was_imported_is_found_by_when_it_was_said(substrate: Substrate) -> None:
-    """A hundred nearer texts of other days are what the vector index returns, and it knows nothing but the day of import."""
+    """A hundred nearer texts of other days are what the vector index returns, and it knows the day of import alone."""
     await talk(substrate, at_once=True)
     others = [
         NewRecord(
@@ -132,9 +132,7 @@ async def test_what_was_imported_is_found_by_when_it_was_said(substrate: Substra
 async def test_what_was_stored_as_it_was_said_has_no_row_of_its_time(substrate: Substrate) -> None:
     """A row more for each message would cost every deployment, and the vector index knows when these were recorded."""
     await talk(substrate)
-    plan = (
-        "SELECT COUNT(*) AS found FROM memory_records INDEXED BY memory_records_said_earlier WHERE tenant_id = 'acme'"
-    )
+    plan = "SELECT COUNT(*) AS found FROM memory_records INDEXED BY memory_records_uttered_earlier WHERE tenant_id = 'acme'"
     plan += " AND COALESCE(said_at_ms, valid_from_ms) < recorded_at_ms - 3600000"
     assert [row["found"] for row in await substrate.rows(plan)] == [0]
 
@@ -153,8 +151,8 @@ async def test_a_place_costs_one_trip_more_and_a_bounded_number_of_rows(substrat
 @given(st.text(alphabet="the last first second 12 th 0 sessions ago through to before conversation-\n", max_size=60))
 def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
     for alone in (True, False):
-        found, rest = places(text, "en", alone=alone)
-        assert found is None or 1 <= found.first <= found.last <= MAX_PLACE
+        found, rest = positions(text, "en", alone=alone)
+        assert found is None or 1 <= found.first <= found.last <= MAX_POSITION
         assert found is not None or rest == text
 
 
@@ -169,13 +167,13 @@ def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
         ("What did we discuss in the 101st session?", None),
         ("What did we discuss in session 0?", None),
         ("What did we discuss in sessions 5 to 2?", None),
-        ("What did we say in our 3rd chat?", Places(3, 3, from_end=False)),
-        ("the fifth through seventh sessions", Places(5, 7, from_end=False)),
-        ("the first three sessions", Places(1, 3, from_end=False)),
-        ("the session before last", Places(2, 2, from_end=True)),
-        ("what did we say the last time we spoke?", Places(1, 1, from_end=True)),
-        ("a conversation ago", Places(1, 1, from_end=True)),
+        ("What did we say in our 3rd chat?", Positions(3, 3, from_end=False)),
+        ("the fifth through seventh sessions", Positions(5, 7, from_end=False)),
+        ("the first three sessions", Positions(1, 3, from_end=False)),
+        ("the session before last", Positions(2, 2, from_end=True)),
+        ("what did we say the last time we spoke?", Positions(1, 1, from_end=True)),
+        ("a conversation ago", Positions(1, 1, from_end=True)),
     ],
 )
-def test_a_place_is_one_of_conversations_alone(query: str, named: Places | None) -> None:
-    assert analyse(query, NOW).places == named
+def test_a_place_is_one_of_conversations_alone(query: str, named: Positions | None) -> None:
+    assert analyse(query, NOW).positions == named

@@ -1,4 +1,4 @@
-"""The conversations that a query names by their place, which only the memory knows.
+"""The conversations that a query names by their position, which only the memory knows.
 
 Those among the newest or the oldest records of the visible scopes are put in order of time, and the records of those that
 are meant count as those of a time that the query names.
@@ -10,17 +10,17 @@ import json
 from collections.abc import Sequence
 
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.places import Places
+from retain.memory.recall.positions import Positions
 from retain.ports import Row, Statement
 
 LOOKED_AT = 500
 """The newest or oldest records of each visible scope in which conversations are looked for."""
 
 
-def in_order(visible: Visible, places: Places) -> Statement:
+def in_order(visible: Visible, positions: Positions) -> Statement:
     """Return the statement for the records of each conversation, in order, as far as the newest or oldest of them tell."""
     where, values = visible.where()
-    order = "DESC" if places.from_end else "ASC"
+    order = "DESC" if positions.from_end else "ASC"
     numbers = (
         "SELECT json_group_array(number) FROM (SELECT number FROM memory_records WHERE tenant_id = ?1"
         f" AND scope_id = s.value ORDER BY number {order} LIMIT {LOOKED_AT})"
@@ -33,7 +33,9 @@ def in_order(visible: Visible, places: Places) -> Statement:
     )
 
 
-def named(places: Places, found: Sequence[Row]) -> frozenset[str]:
+def named(positions: Positions, found: Sequence[Row]) -> frozenset[str]:
     """Return the ids of the records in the conversations that are meant. found: all that were found, in order."""
-    ordered = found[::-1] if places.from_end else found
-    return frozenset([one for row in ordered[places.first - 1 : places.last] for one in str(row["ids"]).split(",")])
+    ordered = found[::-1] if positions.from_end else found
+    return frozenset(
+        [one for row in ordered[positions.first - 1 : positions.last] for one in str(row["ids"]).split(",")]
+    )

@@ -179,7 +179,7 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
     signs = kinds.changed - signs_in(query.text, language, kinds.changed)
     statements = [_statement(record, language, signs) for record, _ in found]
     scores = [score for _, score in found]
-    if not query.times and query.places is None and not kinds.past.search(seen):
+    if not query.times and query.positions is None and not kinds.past.search(seen):
         _correct(query, statements, scores)
     negated, asked = bool(signs_in(query.text, language, kinds.negating)), frozenset(query.stems)
     for place, own in enumerate(statements):

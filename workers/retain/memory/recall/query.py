@@ -14,7 +14,7 @@ from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns, statement_terms
 from retain.memory.recall.languages.talk import TALK
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
-from retain.memory.recall.places import Places, places
+from retain.memory.recall.positions import Positions, positions
 from retain.memory.recall.words import stem, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024
@@ -58,7 +58,7 @@ class Query:
     conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
     answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
     standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
-    places: the conversations that it names by their place. named: the records in them, which only the memory knows.
+    positions: the conversations that it names by their position. named: the records in them, which only the memory knows.
     only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it is
     about. context: the end of the conversation's last turns. context_stems: of its last words that the query does not have.
     forms: of a stem, the other terms that stand for it in the index (see `languages.terms`). language: the code of the one
@@ -73,7 +73,7 @@ class Query:
     request: bool
     asks_when: bool
     times: tuple[Interval, ...]
-    places: Places | None = None
+    positions: Positions | None = None
     named: frozenset[str] = frozenset()
     only_dated: bool = False
     telling: bool = True
@@ -176,20 +176,20 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     )
 
 
-def _conversations(text: str, code: str | None, language: str, *, dated: bool) -> tuple[Places | None, bool, str]:
-    """Return the conversations that a query names, whether it asks for nothing but what was said then, or at its times, and
+def _conversations(text: str, code: str | None, language: str, *, dated: bool) -> tuple[Positions | None, bool, str]:
+    """Return the conversations that a query names, whether it only asks for what was said then, or at its times, and
     the text that tells what it is about.
 
     code: of its language; if none shows it may be any of those in Latin letters. dated: it names times.
     """
     for one in (language, *(LATIN if code is None and language == ENGLISH else ())):
-        named, rest = places(seen_by_patterns(text, one), one, alone=True)
+        named, rest = positions(seen_by_patterns(text, one), one, alone=True)
         if named is None and not dated:
             continue
         rest = seen_by_patterns(without_dates(in_english(rest, code)), one)
         if not statement_terms(TALK[one].sub(" ", rest), one):
             return named, True, text
-    named, rest = places(seen_by_patterns(text, language), language, alone=False)
+    named, rest = positions(seen_by_patterns(text, language), language, alone=False)
     return named, False, text if named is None else rest
 
 

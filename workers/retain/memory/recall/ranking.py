@@ -11,7 +11,7 @@
           + temporal   if the query asks when and the record names a time
           + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
                          continues a conversation: "this week" is then a plan; or in a conversation that it names
-          + told       * the record's length up to 400 characters, if the query asks for nothing but a time: a greeting
+          + fullness   * the record's length up to 400 characters, if the query asks for a time alone: a greeting
                          says less of a day than what followed
           + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
                          answers are long and repeat the words of what they answer
@@ -88,7 +88,7 @@ class Weights:
     temporal: float = 2.0
     dated: float = 3.0
     only_dated: float = 30.0
-    told: float = 1.0
+    fullness: float = 1.0
     user: float = 1.5
     standing: float = 2.0
     preference: float = 1.0
@@ -105,7 +105,7 @@ class Weights:
     short: int = 400
 
     def for_query(self, query: Query) -> Weights:
-        """Return the weights for a query: of one that asks for nothing but a time, that time decides, not its words."""
+        """Return the weights for a query: of one that asks for a time alone, this time decides, not its words."""
         if not query.only_dated:
             return self
         return replace(self, dated=self.only_dated, vector=0.0, words=0.0, following=0.0, speaker=0.0, related=0.0)
@@ -208,7 +208,7 @@ def rank(
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
             "dated": chosen.dated if c.id in dated else 0.0,
-            "told": chosen.told * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
+            "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
             "preference": chosen.preference if c.preference and query.request else 0.0,

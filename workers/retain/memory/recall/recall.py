@@ -180,10 +180,10 @@ class Recall:
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), lookups(wanted.filter))
-        if query.places is not None:
-            statement, parameters = conversations.in_order(visible, query.places)
+        if query.positions is not None:
+            statement, parameters = conversations.in_order(visible, query.positions)
             found = await self._sql.run(statement, *parameters)
-            query = replace(query, named=conversations.named(query.places, found.rows))
+            query = replace(query, named=conversations.named(query.positions, found.rows))
         reading = asyncio.ensure_future(
             read_first(
                 self._sql,

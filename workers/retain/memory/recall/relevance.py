@@ -69,7 +69,7 @@ class Relevance:
     """The scale of one query.
 
     unrelated: of the embedding model. rarity: of the query's words. obscure: the model may not understand the query.
-    only_dated: the query asks for nothing but what was said at its times.
+    only_dated: the query only asks for what was said at its times.
     """
 
     unrelated: float

@@ -1,4 +1,4 @@
-"""Words by which a query asks for what was said, and for a conversation by its place, in each language.
+"""Words by which a query asks for what was said, and for a conversation by its position, in each language.
 
 The patterns are applied as those of `languages.kinds`: to text without accents, in lower case, except Chinese and Japanese.
 """
@@ -56,7 +56,7 @@ TALK = _compiled({
     JAPANESE: "話し?合|話題|話|会話|言|述べ|議論|相談|教え|伝え|聞|質問|内容|出来事|起き|起こ|覚え|思い出|まとめ|要約"
     "|振り返|一覧|記録|学|間|何|私|僕|君|時|方|全部|事|下さい|頃",
 })  # fmt: skip
-"""What a query says beside a time when it asks for nothing but what was said or happened then. Stop words are not in it."""
+"""What a query has besides a time when it only asks what was said or happened then. Stop words are not in it."""
 
 _TALKED = "(?:talk|spoke|chat|met|discuss)\\w*"
 _NOUN = "(?:session|conversation|chat|discussion)"

@@ -15,8 +15,8 @@ from retain.memory.recall.sources.fresh import Fresh, FreshReading
 from retain.memory.recall.sources.full_text import by_words, found_words, full_text
 from retain.memory.recall.sources.instructed import instructed
 from retain.memory.recall.sources.matching import matching, read_matching
-from retain.memory.recall.sources.said_then import said_then
 from retain.memory.recall.sources.statistics import Counted, Statistics, chain, counted_chain
+from retain.memory.recall.sources.uttered_then import uttered_then
 from retain.memory.scope import View
 from retain.ports import Sql, SqlResult, Statement
 
@@ -26,8 +26,8 @@ class Found:
     """What D1 found. fresh: the newest writes.
 
     earlier: [id, signature] of texts that were known in the past, and that the index does not have. matching: the newest
-    records that meet the filter; None without one. said_then: [id, signature] of what was said in the times that the query
-    names, and recorded later.
+    records that meet the filter; None without one. uttered_then: [id, signature] of what was said in the times of a query
+    that asks for nothing else, and recorded later.
     """
 
     bm25: Mapping[str, float]
@@ -37,7 +37,7 @@ class Found:
     earlier: Sequence[Any]
     matching: Matching | None
     dated: frozenset[str]
-    said_then: Sequence[Any]
+    uttered_then: Sequence[Any]
     standing: frozenset[str]
 
 
@@ -70,7 +70,7 @@ async def read_first(
     Raises: NotFound (code `unknown_scope`), as `counted_chain`; Unavailable.
     """
     instructions = _instructions(visible, query) if query.request else []
-    asks_then = bool(query.dated) and visible.known_at_ms is None
+    asks_then = query.only_dated and bool(query.dated) and visible.known_at_ms is None
     phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
     statements = [
         *([chain(visible.reach)] if counted is None else []),
@@ -78,7 +78,7 @@ async def read_first(
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-        *([said_then(visible, query.dated, model)] if asks_then else []),
+        *([uttered_then(visible, query.dated, model)] if asks_then else []),
         *instructions,
         *([matching(visible, model)] if filtered else []),
     ]
@@ -90,7 +90,7 @@ async def read_first(
     fresh, *rest = read
     met = read_matching(rest.pop().rows[0]) if filtered else None
     followed = [rest.pop() for _ in instructions]
-    said = listed(rest.pop()) if asks_then else []
+    uttered = listed(rest.pop()) if asks_then else []
     earlier = [] if visible.known_at_ms is None else listed(rest.pop())
     words = [found_words(rest.pop(0).rows[0]) for _ in visible.texts]
     statistics = counted.with_words([one.having for one in words])
@@ -104,7 +104,7 @@ async def read_first(
         for row in result.rows:
             exact[row["id"]] = exact.get(row["id"], 0.0) + query.exact[phrase] ** 2 / whole
     standing = frozenset(row["id"] for result in followed for row in result.rows)
-    found = Found(ranked, context, exact, await lately.read(fresh.rows[0], sql), earlier, met, dated, said, standing)
+    found = Found(ranked, context, exact, await lately.read(fresh.rows[0], sql), earlier, met, dated, uttered, standing)
     return FirstRead(statistics, visible, found, others)
 
 

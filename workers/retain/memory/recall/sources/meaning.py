@@ -36,7 +36,7 @@ def evidence_of(meant: Meaning, found: Found, named: frozenset[str]) -> Evidence
     lately = found.fresh.nearest(own, {*found.bm25, *found.exact, *meant.nearest.cosine}) if own else {}
     return Evidence(
         cosine={
-            **({one: scale.scaled(estimated(own, bits)) for one, bits in found.said_then} if own else {}),
+            **({one: scale.scaled(estimated(own, bits)) for one, bits in found.uttered_then} if own else {}),
             **{one: scale.scaled(cosine) for one, (cosine, _) in lately.items()},
             **meant.nearest.cosine,
             **{one: scale.scaled(cosine) for one, (cosine, changed) in lately.items() if changed},
@@ -50,7 +50,7 @@ def evidence_of(meant: Meaning, found: Found, named: frozenset[str]) -> Evidence
         exact=found.exact,
         matching=[] if found.matching is None else closest(found.matching, own, CANDIDATES),
         met=None if found.matching is None else found.matching.numbers,
-        dated=found.dated | meant.nearest.dated | named | frozenset([one for one, _ in found.said_then]),
+        dated=found.dated | meant.nearest.dated | named | frozenset([one for one, _ in found.uttered_then]),
         standing=found.standing,
         indexed=frozenset(meant.nearest.cosine),
         scale=scale,

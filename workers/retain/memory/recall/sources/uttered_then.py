@@ -1,4 +1,7 @@
-"""What was said in the times that a query names, and recorded later: the vector index only knows when it was recorded."""
+"""What was said in the times of a query that asks for nothing else, and recorded later, as by an import.
+
+The vector index only knows when it was recorded. A query with other words finds such records by these, and by its meaning.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,20 @@ from retain.memory.recall.candidates import Visible
 from retain.memory.recall.dates import Interval
 from retain.ports import Statement
 
-SAID_LIMIT = 200
+UTTERED_LIMIT = 200
 """The first records of each time and scope that are looked at for their times alone."""
 LATER_MS = 3_600_000
 """Records of which it is known that they were said so long before they were recorded, or longer: see migration 61."""
-_SAID_MS = "COALESCE(said_at_ms, valid_from_ms)"
+_UTTERED_MS = "COALESCE(said_at_ms, valid_from_ms)"
 
 
-def said_then(visible: Visible, times: Sequence[Interval], model: str) -> Statement:
+def uttered_then(visible: Visible, times: Sequence[Interval], model: str) -> Statement:
     """Return the statement for [id, signature] of what was said in these times, as one JSON array. model: of signatures."""
     where, values = visible.where()
     numbers = (
         "SELECT json_group_array(number) FROM (SELECT number FROM memory_records WHERE tenant_id = ?1"
-        f" AND scope_id = v.value AND {_SAID_MS} >= t.value ->> 0 AND {_SAID_MS} < t.value ->> 1"
-        f" AND {_SAID_MS} < recorded_at_ms - {LATER_MS} LIMIT {SAID_LIMIT})"
+        f" AND scope_id = v.value AND {_UTTERED_MS} >= t.value ->> 0 AND {_UTTERED_MS} < t.value ->> 1"
+        f" AND {_UTTERED_MS} < recorded_at_ms - {LATER_MS} LIMIT {UTTERED_LIMIT})"
     )
     return (
         "SELECT json_group_array(json_array(r.id, s.signature)) AS found FROM json_each(?2) v CROSS JOIN json_each(?3) t"

@@ -1,4 +1,4 @@
-"""Conversations that a query names by their place: the last one, the first, the second, three sessions ago."""
+"""Conversations that a query names by their position: the last one, the first, the second, three sessions ago."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from retain.memory.recall.dates import ORDINALS
 from retain.memory.recall.languages.talk import FIRST, LAST, LAST_TIME
 
-MAX_PLACE = 100
+MAX_POSITION = 100
 """Conversations farther from the end or the beginning are not looked for."""
 _SMALL = dict(zip("a one two three four five six seven eight nine ten".split(), (1, *range(1, 11)), strict=True))
 _NOUNS = "(?:sessions?|conversations?|chats?|discussions?)"
@@ -27,8 +27,8 @@ _ENGLISH = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
-    """Conversations by their places in order, the first and the last of them included, from 1.
+class Positions:
+    """Conversations by their positions in the order of time, the first and the last of them included, from 1.
 
     from_end: counted from the newest one.
     """
@@ -38,7 +38,7 @@ class Places:
     from_end: bool
 
 
-def places(text: str, language: str, *, alone: bool) -> tuple[Places | None, str]:
+def positions(text: str, language: str, *, alone: bool) -> tuple[Positions | None, str]:
     """Return which conversations a query names, and the rest of it.
 
     text: as `languages.reading.seen_by_patterns` returns it. alone: it asks for nothing else, so that "last time" and
@@ -47,31 +47,31 @@ def places(text: str, language: str, *, alone: bool) -> tuple[Places | None, str
     match = _ENGLISH.search(text)
     if match is not None and (alone or match["number"] is None):
         found = _numbered(match)
-        if 1 <= found.first <= found.last <= MAX_PLACE:
+        if 1 <= found.first <= found.last <= MAX_POSITION:
             return found, text[: match.start()] + " " + text[match.end() :]
     forms = ((LAST, True), (FIRST, False), *(((LAST_TIME, True),) if alone else ()))
     for patterns, from_end in forms:
         rest, count = patterns[language].subn(" ", text)
         if count:
-            return Places(1, 1, from_end), rest
+            return Positions(1, 1, from_end), rest
     return None, text
 
 
-def _numbered(match: re.Match[str]) -> Places:
-    """Return the places of a match of `_ENGLISH`."""
+def _numbered(match: re.Match[str]) -> Positions:
+    """Return the positions of a match of `_ENGLISH`."""
     named = {name: found.lower() for name, found in match.groupdict().items() if found}
     if "ago" in named:
-        return Places(_count(named["ago"]), _count(named["ago"]), from_end=True)
+        return Positions(_count(named["ago"]), _count(named["ago"]), from_end=True)
     if "many" in named:
-        return Places(1, _count(named["many"]), from_end="lately" in named)
+        return Positions(1, _count(named["many"]), from_end="lately" in named)
     if "before" in named or "last" in named:
-        place = ORDINALS.index(named.get("before", "second")) + 1
-        return Places(place, place, from_end=True)
+        position = ORDINALS.index(named.get("before", "second")) + 1
+        return Positions(position, position, from_end=True)
     if "nth" in named:
-        place = _ordinal(named["nth"])
-        return Places(place, _ordinal(named["nth_to"]) if "nth_to" in named else place, from_end=False)
+        position = _ordinal(named["nth"])
+        return Positions(position, _ordinal(named["nth_to"]) if "nth_to" in named else position, from_end=False)
     first = _count(named["number"])
-    return Places(first, _count(named["to"]) if "to" in named else first, from_end=False)
+    return Positions(first, _count(named["to"]) if "to" in named else first, from_end=False)
 
 
 def _count(text: str) -> int:
