@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -12,6 +13,7 @@ import pytest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.duties.owed_deliveries import UNANSWERED_MS
 from retain.errors import NotFound, RetainError, Unavailable
+from retain.ports import HttpResponse
 from retain.webhooks.endpoints import EVENTS, WebhookEvent, Webhooks
 from retain.webhooks.sender import MAX_ANSWER_BYTES, RETRY_AFTER_S
 from retain.webhooks.signing import signed_headers
@@ -20,7 +22,7 @@ from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_crash_points import different
 from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, Upstream, catalogue
-from tests.support.receiver import URL, allow, keyring
+from tests.support.receiver import URL, Receiver, allow, keyring
 
 Agents = Callable[..., AgentCatalogue]
 Deploy = Callable[..., Deployment]
@@ -95,6 +97,49 @@ async def test_a_question_for_a_person_is_sent_and_then_the_end(deploy: Deploy, 
     await deployment.ask("clerk", "answer", run_id=run["run_id"], call="1.0", approved=True, by="ada", reason=None)
     await deployment.settled()
     assert [message.content["type"] for message in deployment.receiver.received] == ["run.waiting", "run.completed"]
+
+
+class Holding(Receiver):
+    """A receiver that answers a message only when the test lets it: `begun` is set when it has the message."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.go = asyncio.Event(), asyncio.Event()
+
+    async def fetch(self, method: str, url: str, **request: Any) -> HttpResponse:
+        """Receive a message, and answer it later."""
+        answer = await super().fetch(method, url, **request)
+        self.begun.set()
+        await self.go.wait()
+        return answer
+
+
+@pytest.mark.parametrize("status", [204, 500], ids=["received", "to be repeated"])
+async def test_the_end_of_a_run_is_sent_though_its_question_is_still_being_sent(
+    deploy: Deploy, agents: Agents, status: int
+) -> None:
+    clerk = {"tools": ["pay"], "approval": ["pay"]}
+    deployment = deploy(agents(clerk=clerk), upstreams=[Upstream("pay", False)], chat=SteppedChat(PAY, says("paid")))
+    deployment.receiver = receiver = Holding()
+    receiver.status = status
+    await webhook(deployment)
+    run = await deployment.run("clerk", "hello")
+    await receiver.begun.wait()
+    await deployment.ask("clerk", "answer", run_id=run["run_id"], call="1.0", approved=True, by="ada", reason=None)
+    while len(await deliveries(deployment)) < 2:  # D1 has the end
+        await asyncio.sleep(0)
+    receiver.status = 204
+    receiver.go.set()
+    await deployment.settled()
+    await deployment.fire_alarms()
+    assert [message.content["type"] for message in receiver.received] == ["run.waiting", "run.completed"]
+    deployment.clock.advance(RETRY_AFTER_S[0] * 1000)
+    await deployment.fire_alarms()
+    assert [row[:2] for row in await deliveries(deployment)] == [
+        ("run.completed", "delivered"),
+        ("run.waiting", "delivered"),
+    ]
+    assert owed(deployment) == []
 
 
 @pytest.mark.parametrize(("status", "error"), [(500, None), (None, "upstream_timeout"), (302, None)])

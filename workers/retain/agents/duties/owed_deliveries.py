@@ -37,6 +37,8 @@ class OwedDeliveries:
         self._tenant_id = tenant_id
         self._schedule = schedule
         self._one_at_a_time = asyncio.Lock()
+        self._news: set[str] = set()
+        """The runs that have changed since what they are owed was last read: it may be owed since then."""
 
     @cached_property
     def _due(self) -> dict[str, int]:
@@ -47,6 +49,7 @@ class OwedDeliveries:
         """Take what D1 answered to an entry of the outbox: a run that has changed, and whether the tenant has webhooks."""
         for row in rows:
             if row.get("has_webhooks") and self._sender is not None:
+                self._news.add(row["run_id"])
                 self._owe(row["run_id"], self._clock())
 
     def next_due_ms(self) -> int | None:
@@ -72,6 +75,7 @@ class OwedDeliveries:
         if self._due:
             self._local.run("DELETE FROM owed_deliveries")
             self._due.clear()
+        self._news.clear()
 
     def _due_runs(self) -> list[str]:
         return [run_id for run_id, due_ms in self._due.items() if due_ms <= self._clock()]
@@ -87,12 +91,15 @@ class OwedDeliveries:
         if self._sender is None:
             self._forget(run_id)
             return
+        self._news.discard(run_id)
         self._owe(run_id, self._clock() + UNANSWERED_MS)
         try:
             next_ms = await self._sender.send(self._tenant_id, run_id)
         except RetainError as error:
             _log.warning("messages to webhooks wait", extra={"run_id": run_id, "code": error.code})
             return
+        if run_id in self._news:
+            return  # it ended, or asked somebody, while another message was sent: it is due already
         if next_ms is None:
             self._forget(run_id)
         elif run_id in self._due:  # unless everything was erased meanwhile
