@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.runs.result import RECHECK_MS
 from retain.models.chat import ChatReply, ChatRequest, OnText
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -162,6 +163,59 @@ async def test_the_wait_for_a_person_does_not_count(deploy: Deploy, agents: Agen
         assert (result["error"]["code"], len(pay.asked)) == ("run_deadline", 2)
     else:
         assert (result["output"], len(pay.asked)) == ("paid", 1)
+
+
+async def test_the_time_that_an_approved_run_waits_for_its_instance_does_not_count(
+    deploy: Deploy, agents: Agents
+) -> None:
+    pay = Upstream("pay", False)
+    chat = SteppedChat(calls(("pay", {})), says("other"), says("paid"))
+    clerk = {"tools": ["pay"], "approval": ["pay"], "limits": {**BRIEF, "busy": "queue"}}
+    deployment = deploy(agents(clerk=clerk), upstreams=[pay], chat=chat)
+    run = await deployment.run("clerk", "hello")
+    chat.hold()
+    other = asyncio.create_task(deployment.run("clerk", "something else"))
+    await chat.asked.wait()
+    await deployment.ask("clerk", "answer", run_id=run["run_id"], call="1.0", approved=True, by="ann@example.com")
+    deployment.clock.advance(MINUTE_MS - 1)  # the other run takes a minute
+    alarm = asyncio.create_task(deployment.fire_alarms())
+    for _ in range(50):
+        await asyncio.sleep(0)
+    deployment.clock.advance(1)
+    chat.let_go()
+    assert (await other)["status"] == "completed"
+    await alarm
+    await deployment.settled()
+    assert (await deployment.ask("clerk", "show", run_id=run["run_id"]))["output"] == "paid"
+    assert len(pay.asked) == 1
+
+
+async def test_a_resumed_run_that_waits_for_its_delegate_again_is_stopped_by_its_deadline(
+    deploy: Deploy, agents: Agents
+) -> None:
+    helper = SteppedChat(calls(("pay", {})))
+    chats = {"boss": SteppedChat(calls(("delegate", {"agent": "helper", "input": "pay"}))), "helper": helper}
+    definitions = {
+        "boss": {"delegates": ["helper"], "limits": BRIEF},
+        "helper": {"tools": ["pay"], "approval": ["pay"]},
+    }
+    deployment = deploy(agents(**definitions), upstreams=[Upstream("pay", False)], chat=chats)
+    run = await deployment.run("boss", "hello")
+    [delegate] = await deployment.rows("SELECT run_id FROM agent_runs WHERE agent_type = 'helper'")
+    helper.hold()
+    answer = {"run_id": delegate["run_id"], "call": "1.0", "approved": True, "by": "ann@example.com"}
+    await deployment.ask("helper", "answer", instance=f"{run['run_id']}.helper", **answer)
+    await helper.asked.wait()
+    deployment.clock.advance(RECHECK_MS)
+    del deployment.naps[:]
+    alarms = [asyncio.create_task(deployment.fire_alarms())]
+    while not deployment.naps:  # the run waits for its delegate, which works by now
+        await asyncio.sleep(0)
+    deployment.clock.advance(MINUTE_MS)
+    alarms.append(asyncio.create_task(deployment.fire_alarms()))
+    await asyncio.gather(*alarms)
+    await deployment.settled()
+    assert (await deployment.ask("boss", "show", run_id=run["run_id"]))["error"] == LATE
 
 
 async def test_the_deadline_stops_the_delegate_that_works_for_the_run(deploy: Deploy, agents: Agents) -> None:

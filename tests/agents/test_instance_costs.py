@@ -70,7 +70,7 @@ async def cost_of(deployment: Deployment, work: Callable[[], Awaitable[object]])
             "answer",
             "waiting",
             {**BY_ANN, "call": "2.0", "approved": True},
-            {"local.run": 17, "local.atomically": 1, "alarm.set": 1},
+            {"local.run": 15, "local.atomically": 1, "alarm.set": 1},
             id="answer",
         ),
         pytest.param("cancel", "completed", BY_ANN, {"local.run": 8}, id="cancel what has ended"),

@@ -106,7 +106,7 @@ class Instance:
         self._execution = Execution(
             identity, ports, alarm, self._journal, self._working, self._procedures, delegation, live, agent
         )
-        self._control = Control(self._journal, delegation, ports.clock, agent)
+        self._control = Control(self._journal, delegation, ports.clock, self._execution.deadlines)
         self._queueing = Queueing(
             identity, ports, self._journal, self._outbox, self._execution, live, agent, lambda: self._erasing
         )

@@ -7,17 +7,14 @@ harmless.
 from __future__ import annotations
 
 import logging
-from contextlib import suppress
 
 from retain.agents.calls.requests import AnswerRequest, CancelCallRequest, CancelRequest
-from retain.agents.definitions import AgentDefinition
-from retain.agents.execution.deadline import deadline_ms, deadlines_ms, overdue
+from retain.agents.execution.deadline import Deadlines
 from retain.agents.runs.events import ApprovalAnswered, CancelRequested, RunResumed
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.delegation import Delegation
-from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import Conflict, NotFound, RetainError
+from retain.errors import Conflict, RetainError
 from retain.ports import Clock
 
 EXPIRY = "expiry"
@@ -29,9 +26,9 @@ _log = logging.getLogger(__name__)
 class Control:
     """Writes answers into the logs of one instance's runs. The caller resumes the runs."""
 
-    def __init__(self, journal: Journal, delegation: Delegation, clock: Clock, agent: OwnAgent) -> None:
-        """agent: the instance's."""
-        self._agent = agent
+    def __init__(self, journal: Journal, delegation: Delegation, clock: Clock, deadlines: Deadlines) -> None:
+        """deadlines: of the run that the instance executes."""
+        self._deadlines = deadlines
         self._journal = journal
         self._delegation = delegation
         self._clock = clock
@@ -96,26 +93,18 @@ class Control:
             self._journal.append(run, RunResumed(run.state.suspended.turn, run.state.suspended.index))
 
     async def stop_overdue(self) -> None:
-        """Stop each run under way whose deadline has passed, and the delegate that works for it."""
-        for run, definition, at_ms in self._deadlines():
-            if self._clock() >= at_ms:
-                await self._hand_down(self._journal.append(run, overdue(run, definition)))
+        """Stop the run that is executed if its deadline has passed, and the delegate that works for it."""
+        deadline = self._deadlines.current
+        if deadline is None or self._clock() < deadline.at_ms:
+            return
+        self._deadlines.current = None
+        run = self._journal.load(deadline.run_id)
+        if run.state.cancel is None:
+            await self._hand_down(self._journal.append(run, deadline.overdue(run)))
 
-    def deadlines(self) -> list[int]:
-        """Return when each run under way has to be stopped, in epoch milliseconds, if it is not being stopped already."""
-        if not self._agent.in_repository:
-            return [at_ms for _, _, at_ms in self._deadlines()]
-        return deadlines_ms(self._journal, self._agent.now())
-
-    def _deadlines(self) -> list[tuple[OpenRun, AgentDefinition, int]]:
-        """Return the runs under way that nobody stops, with their definitions and deadlines; none of a removed agent."""
-        found: list[tuple[OpenRun, AgentDefinition, int]] = []
-        for run in [self._journal.load(run_id) for run_id in self._journal.runs.running()]:
-            if run.state.cancel is None:
-                with suppress(NotFound):
-                    definition = self._agent.of_run(run)
-                    found.append((run, definition, deadline_ms(self._journal, run.run_id, definition)))
-        return found
+    def deadline_ms(self) -> int | None:
+        """Return when the run that is executed has to be stopped, in epoch milliseconds; None when none has to be."""
+        return None if self._deadlines.current is None else self._deadlines.current.at_ms
 
     def resume_due(self) -> None:
         """Reject calls whose approval has expired; let suspended runs check on their delegates, and ask the model again."""

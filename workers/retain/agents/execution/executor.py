@@ -13,7 +13,7 @@ from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
 from retain.agents.duties.instance_alarm import InstanceAlarm
-from retain.agents.execution.deadline import allowed_ms
+from retain.agents.execution.deadline import Deadlines, allowed_ms
 from retain.agents.execution.ledger_notes import basis_now, basis_of
 from retain.agents.execution.live_text import LiveText
 from retain.agents.execution.loop import RunLoop
@@ -63,7 +63,7 @@ class Prepared:
 class Execution:
     """Opens and finishes the runs of one instance. The caller ensures that one is under way at a time.
 
-    learning: what learns from runs that have ended.
+    learning: what learns from runs that have ended. deadlines: of the run that is executed.
     """
 
     def __init__(
@@ -88,6 +88,7 @@ class Execution:
         self._delegation = delegation
         self._live = live
         self._forks = Forks(journal)
+        self.deadlines = Deadlines(journal, ports.clock)
         self._toolbox = Toolbox(identity, ports, working, delegation)
         self.learning = RunLearning(ports, journal, agent, self._toolbox.semantic)
 
@@ -292,7 +293,8 @@ class Execution:
         )
         ports = self._ports
         sent = SentFiles(ports.attachments, self._identity.scope.tenant_id, request.user_id, ports.sending)
-        loop = RunLoop(definition, policy, self._journal, model, tools, self._delegation, self._live, ports.clock, sent)
+        own = (self._journal, self.deadlines)
+        loop = RunLoop(definition, policy, *own, model, tools, self._delegation, self._live, ports.clock, sent)
         return loop, model, [tool.spec for tool in tools.values()]
 
     def _most_resumptions(self, run: OpenRun) -> int:

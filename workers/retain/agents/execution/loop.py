@@ -11,7 +11,7 @@ from retain.agents.calls.report import ServerReport
 from retain.agents.calls.run_request import Budget
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.asking import Asking
-from retain.agents.execution.deadline import DEADLINE, deadline_ms, is_overdue, overdue
+from retain.agents.execution.deadline import DEADLINE, Deadlines, RunDeadline, is_overdue
 from retain.agents.execution.live_text import LiveText, begun
 from retain.agents.files.sent_files import SentFiles
 from retain.agents.learning.own_words import method_for
@@ -63,6 +63,7 @@ class RunLoop:
         definition: AgentDefinition,
         policy: Policy,
         journal: Journal,
+        deadlines: Deadlines,
         model: ChatModel,
         tools: Mapping[str, Tool],
         delegation: Delegation,
@@ -73,6 +74,7 @@ class RunLoop:
         self._definition = definition
         self._policy = policy
         self._journal = journal
+        self._deadlines = deadlines
         self._tools = tools
         self._delegation = delegation
         self._live = live
@@ -86,21 +88,21 @@ class RunLoop:
         raised leaves the run open, to be resumed from its last step.
         """
         try:
-            return await self._finish(run)
+            with self._deadlines.executing(run.run_id, self._definition) as deadline:
+                return await self._finish(run, deadline)
         except LimitExceeded as error:
             run = self._journal.caught_up(run)
             return self._journal.close(run, RunFailed(run.state.turn, error.code, error.message))
 
-    async def _finish(self, run: OpenRun) -> OpenRun:
-        ends_at_ms = deadline_ms(self._journal, run.run_id, self._definition)
+    async def _finish(self, run: OpenRun, deadline: RunDeadline) -> OpenRun:
         while True:
             run = self._journal.caught_up(run)
             step = next_step(run.state, self._policy)
             match step:
                 case Closed() | Wait():
                     return run
-                case AskModel() | CallTool() if self._clock() >= ends_at_ms:
-                    run = self._journal.append(run, overdue(run, self._definition))
+                case AskModel() | CallTool() if self._clock() >= deadline.at_ms:
+                    run = self._journal.append(run, deadline.overdue(run))
                 case AskModel(turn):
                     run = await self._asking.ask(run, turn)
                 case CallTool(turn, index, call, repeated):

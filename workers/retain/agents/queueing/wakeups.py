@@ -53,11 +53,12 @@ class Wakeups:
         now = self._clock()
         due: list[int] = []
         if active or self._queueing.queue or self._journal.runs.running():
-            due += [self._alarm.lease_ms(), *[max(deadline, now + 1000) for deadline in self._control.deadlines()]]
+            due.append(self._alarm.lease_ms())
         times, outbox_ms = self._journal.runs.times(), self._outbox.next_due_ms()
         soonest = (
             times.next_due_ms,
             outbox_ms,
+            self._control.deadline_ms(),
             self._working.next_due_ms(),
             self._journal.pending.next_due_ms(),
             self._deliveries.next_due_ms(),

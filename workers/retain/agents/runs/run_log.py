@@ -82,13 +82,14 @@ class RunLog:
         [row] = self._local.run("SELECT MAX(seq) AS seq FROM run_log WHERE run_id = ?", run_id).rows
         return int(row["seq"] or 0)
 
-    def between_ms(self, run_id: str, kinds: Sequence[str]) -> int:
-        """Return how much time passed between each event of these kinds and the one after it, in total."""
-        following = "LEAD(at_ms) OVER (ORDER BY seq)"
+    def between_ms(self, run_id: str, kinds: Sequence[str], now_ms: int) -> int:
+        """Return how much time passed between each event of these kinds and the one after it, or now, in total."""
+        following = "LEAD(at_ms, 1, ?) OVER (ORDER BY seq)"
         sql = f"SELECT kind, {following} - at_ms AS passed FROM run_log WHERE run_id = ?"  # noqa: S608
         marks = ", ".join("?" * len(kinds))
         [row] = self._local.run(
             f"SELECT COALESCE(SUM(passed), 0) AS passed FROM ({sql}) WHERE kind IN ({marks})",  # noqa: S608
+            now_ms,
             run_id,
             *kinds,
         ).rows

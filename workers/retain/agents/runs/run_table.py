@@ -157,15 +157,6 @@ class RunTable:
             self._running = [row["run_id"] for row in rows]
         return list(self._running)
 
-    def uncancelled(self, cancelled: str) -> list[tuple[str, int]]:
-        """Return the runs as `running` that have no event of this kind, each with when it began."""
-        rows = self._local.run(
-            "SELECT run_id, created_at_ms FROM turn_state run WHERE status = 'running' AND NOT EXISTS"
-            " (SELECT 1 FROM run_log WHERE run_id = run.run_id AND kind = ?) ORDER BY run_id",
-            cancelled,
-        ).rows
-        return [(row["run_id"], int(row["created_at_ms"])) for row in rows]
-
     def due(self, now_ms: int) -> list[str]:
         """Return the ids of the waiting runs that are due to resume, oldest first."""
         sql = "SELECT run_id FROM turn_state WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY run_id"
