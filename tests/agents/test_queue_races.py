@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
-from retain.errors import Conflict, NotFound, RateLimited, Unavailable
+from retain.errors import Conflict, NotFound, QuotaExceeded, RateLimited, RetainError, Unavailable
 from retain.ports import SqlResult, SqlValue, Statement
-from tests.agents.queues import ANN, BY_ANN, LIMITS, asked, busy, followed, queued, written
+from tests.agents.queues import ANN, BY_ANN, LIMITS, NAME, asked, busy, followed, queued, written
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls
 from tests.ports import raises
@@ -42,21 +42,21 @@ class Reading:
     def __init__(self, desk: Deployment, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.go = asyncio.Event(), asyncio.Event()
         self._batch = desk.sql.batch
-        self._fails = False
+        self._error: RetainError | None = None
         monkeypatch.setattr(desk.sql, "batch", self.batch)
 
-    def fail(self) -> None:
-        """Let the run resume with an error."""
-        self._fails = True
+    def fail(self, error: RetainError | None = None) -> None:
+        """Let the run resume with an error, by default that D1 is down."""
+        self._error = error or Unavailable("D1 is down", code="d1_unavailable")
         self.go.set()
 
     async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
         if any("conversation_messages" in sql and sql.lstrip().startswith("SELECT") for sql, _ in statements):
             self.begun.set()
             await self.go.wait()
-            if self._fails:
-                self._fails = False
-                raise Unavailable("D1 is down", code="d1_unavailable")
+            error, self._error = self._error, None
+            if error is not None:
+                raise error
         return await self._batch(statements)
 
 
@@ -72,6 +72,26 @@ async def test_a_run_that_is_cancelled_while_its_context_is_read_does_not_begin_
         reading.go.set()
     assert asked(chat) == ["first", "third"]
     assert (await desk.ask("clerk", "show", run_id=run_id))["status"] == "cancelled"
+
+
+@pytest.mark.parametrize("how", ["cancel", "erase"])
+async def test_a_run_that_is_cancelled_or_erased_before_its_preparation_fails_does_not_come_back(
+    desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    async with busy(desk, chat):
+        run_id, *others = await queued(desk, "a secret", *(["third"] if how == "cancel" else []), **ANN)
+        reading = Reading(desk, monkeypatch)
+        chat.let_go()
+        await reading.begun.wait()
+        named = {"run_id": run_id, **BY_ANN} if how == "cancel" else {"user_id": "ann"}
+        await desk.ask("clerk", how, **named)
+        reading.fail(QuotaExceeded("the tokens are spent", code="token_quota"))
+    [row] = await desk.rows("SELECT status FROM agent_runs WHERE run_id = ?", run_id)
+    assert row["status"] == "cancelled"
+    assert bool(desk.local(NAME, "SELECT 1 FROM turn_state WHERE request LIKE '%secret%'")) == (how == "cancel")
+    for other in others:
+        assert (await desk.ask("clerk", "show", run_id=other))["status"] == "completed"
+    await check_d1_agrees(desk)
 
 
 @pytest.mark.parametrize("policy", ["queue", "refuse"])

@@ -177,16 +177,19 @@ class Queueing:
         queued = None if place is None else self.queue.read(place.run_id)
         if queued is None:
             return False
+        left = False
         try:
             await self._prepare_instance()
             prepared = await self._execution.prepare(queued.request, queued.run_id, counted=True)
-            if not self._leave(queued.run_id):
+            left = self._leave(queued.run_id)
+            if not left:
                 return True  # it was cancelled or erased meanwhile
             loop, run = await self._execution.begin(prepared)
         except Unavailable:
             raise
         except RetainError as error:
-            self._end(queued, RunFailed(0, error.code, error.message))
+            if left or queued.run_id in self.queue:  # otherwise it was cancelled or erased meanwhile
+                self._end(queued, RunFailed(0, error.code, error.message))
             return True
         await self._outbox.flush()  # a run that has begun is not rebuilt
         await self._execution.finish(loop, run)
