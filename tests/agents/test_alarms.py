@@ -12,8 +12,10 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution.control import EXPIRY
 from retain.agents.identity import InstanceIdentity
 from retain.memory.scope import Scope
+from tests.agents.queues import NAME, written
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.agents.test_cancel import SlowTool
 from tests.support.faults import Crash
 from tests.support.instances import HOUR_MS, Deployment, Upstream
 
@@ -46,6 +48,27 @@ async def test_a_run_under_way_keeps_its_lease_and_is_not_disturbed_by_the_alarm
     await deployment.settled()
     assert len(chat.requests) == 1
     assert await deployment.next_alarm_ms() == deployment.clock() + DAY_MS
+
+
+async def test_the_alarm_of_a_run_under_way_writes_to_d1_what_has_happened(deploy: Deploy, agents: Agents) -> None:
+    slow, chat = SlowTool("slow"), SteppedChat(calls(("slow", {})), hold=True)
+    deployment = deploy(agents(clerk={"tools": ["slow"]}), upstreams=[slow], chat=chat)
+    await deployment.ask("clerk", "start", input="hello", metadata={}, idempotency_key=None)
+    await chat.asked.wait()
+    await written(deployment)
+    chat.let_go()
+    await slow.called.wait()
+    owed = (await deployment.describe("clerk"))["owed"]["entries"]
+    assert owed == len(deployment.local(NAME, "SELECT 1 FROM outbox")) == 2
+    assert await deployment.next_alarm_ms() == deployment.clock() + LEASE_MS
+    deployment.clock.advance(LEASE_MS)
+    await deployment.living(NAME, InstanceIdentity(Scope("acme", "clerk"), "main")).on_alarm()
+    known = await deployment.rows("SELECT kind FROM run_events ORDER BY seq")
+    assert [row["kind"] for row in known] == ["model_asked", "model_answered", "tool_called"]
+    assert deployment.local(NAME, "SELECT 1 FROM outbox") == []
+    slow.end.set()
+    await deployment.settled()
+    await check_d1_agrees(deployment)
 
 
 async def test_a_resumed_run_that_takes_long_holds_up_no_other_alarm_of_its_instance(

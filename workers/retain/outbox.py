@@ -119,6 +119,7 @@ class Outbox:
         self._grouped = grouped
         self._one_at_a_time = asyncio.Lock()
         self._additions = 0
+        self._added_elsewhere = False
         self._empty_at: int | None = None
 
     def add(self, tenant_id: str, *owed: OwedStatement) -> None:
@@ -131,13 +132,17 @@ class Outbox:
             rows = ", ".join(["(?, ?, ?, ?)"] * len(some))
             self._local.run(f"INSERT INTO outbox (tenant_id, statement, parameters, due_at_ms) VALUES {rows}", *values)  # noqa: S608
 
+    def added_elsewhere(self) -> None:
+        """Record that another statement wrote an entry into the table: the next flush writes it, whenever that is due."""
+        self._added_elsewhere = True
+
     @property
     def _is_empty(self) -> bool:
-        """Whether it is known without a query that there is no entry: it had none, and none was added since."""
+        """Whether it is known without a query that there is no entry: it had none, and `add` added none since."""
         return self._empty_at == self._additions
 
     def next_due_ms(self) -> int | None:
-        """Return when the oldest entry is due, or None when there is no entry."""
+        """Return when the oldest entry is due, or None when there is none that `add` or a failed flush knows of."""
         if self._is_empty:
             return None
         row = self._local.run("SELECT due_at_ms FROM outbox ORDER BY entry_id LIMIT 1").rows
@@ -145,7 +150,7 @@ class Outbox:
 
     def owed(self) -> OwedEntries:
         """Return how much is owed, and how far its oldest entry is."""
-        if self._is_empty:
+        if self._is_empty and not self._added_elsewhere:
             return OwedEntries(0, 0, None)
         oldest = (
             "SELECT attempts, due_at_ms, (SELECT COUNT(*) FROM outbox) AS entries FROM outbox ORDER BY entry_id LIMIT 1"
@@ -160,6 +165,8 @@ class Outbox:
         waits for it, so that what was owed before the call is in D1 when it returns True.
         """
         async with self._one_at_a_time:
+            if self._added_elsewhere:
+                self._additions, self._added_elsewhere = self._additions + 1, False
             while not self._is_empty:
                 additions = self._additions
                 rows = self._local.run("SELECT * FROM outbox ORDER BY entry_id LIMIT ?", BATCH).rows
@@ -194,7 +201,7 @@ class Outbox:
         """Drop what is owed, after any write under way, so that nothing arrives once this has returned."""
         async with self._one_at_a_time:
             self._local.run("DELETE FROM outbox")
-            self._empty_at = self._additions
+            self._empty_at, self._added_elsewhere = self._additions, False
 
     def _together(self, rows: Sequence[Row]) -> list[Statement]:
         """Return the statements of entries: one for each, and one for the entries of each kind that may be grouped."""

@@ -239,6 +239,7 @@ class Journal:
         kind, data, tenant_id = kind_of(event), json.dumps(to_json(event)), self._identity.scope.tenant_id
         progress = made_progress(event)
         self.log.append(run.run_id, run.seq + 1, event.turn, kind, data, now, progress=progress, tenant_id=tenant_id)
+        self._outbox.added_elsewhere()
 
     def _write_event(self, run: OpenRun, after: OpenRun, event: RunEvent, owed: Iterable[OwedStatement]) -> None:
         """Write an event, and what follows from it. after: the run after it. owed: to the ledgers."""
