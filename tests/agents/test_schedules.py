@@ -11,6 +11,7 @@ import pytest
 
 from retain.admin.schedules.listed import LATE_MS, ask_for_overdue_schedules
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.execution.executor import Execution
 from retain.agents.identity import instance_of
 from retain.agents.queueing.schedules import ENDED_KEPT_MS, MAX_SCHEDULES, RETRIED_MS, RETRY_MS
 from retain.agents.tools.schedule_wakeup import MAX_WAKEUP_INPUT_BYTES
@@ -159,6 +160,23 @@ async def test_a_deleted_schedule_begins_nothing_and_is_gone(desk: Deployment) -
     assert await runs(desk) == []
     with pytest.raises(NotFound):
         await changed(desk, made["schedule_id"], "paused")
+
+
+async def test_a_schedule_that_is_deleted_while_its_run_is_refused_fails_no_alarm(
+    desk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, other = await scheduled(desk, **HOURLY), await scheduled(desk, "another", **HOURLY)
+
+    async def refuse(*_: Any) -> None:
+        monkeypatch.undo()
+        await desk.ask("clerk", "delete_schedule", schedule_id=made["schedule_id"])
+        raise QuotaExceeded("the tokens are spent", code="token_quota")
+
+    monkeypatch.setattr(Execution, "admit", refuse)
+    await until(desk, made["next_at_ms"])
+    assert [run["asked"] for run in await runs(desk)] == ["another"]
+    [row] = await desk.rows("SELECT schedule_id FROM schedules")
+    assert row["schedule_id"] == other["schedule_id"]
 
 
 async def test_a_repeated_request_gets_the_same_schedule_and_another_one_with_its_key_is_refused(

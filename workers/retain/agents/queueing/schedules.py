@@ -209,6 +209,8 @@ class Schedules:
 
     def _refused(self, schedule: Schedule, error: RetainError) -> None:
         """Note that the run did not begin: it is tried again for a while, if that may help."""
+        if self._table.get(schedule.schedule_id) != schedule:
+            return  # it was paused, deleted or erased meanwhile
         now, planned_ms = self._ports.clock(), schedule.next_at_ms or 0
         refused = replace(schedule, last_error=error.code)
         passing = isinstance(error, Unavailable | RateLimited) or error.code == "instance_busy"
@@ -217,8 +219,7 @@ class Schedules:
             changed = replace(refused, due_at_ms=now + RETRY_MS, updated_at_ms=now)
         else:
             changed = self._after(schedule, refused)
-        if self._table.get(schedule.schedule_id) == schedule:
-            self._ports.local.atomically(partial(self._write, changed))
+        self._ports.local.atomically(partial(self._write, changed))
 
     def _after(self, schedule: Schedule, noted: Schedule) -> Schedule:
         """Return what a schedule is after its time. Raises: _Changed when it is no longer what it was."""
