@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -360,6 +361,45 @@ async def test_invariant_5_a_schedule_survives_the_loss_of_the_storage_of_its_ob
     paused = await changed(desk, made["schedule_id"], "paused")
     assert (paused["schedule_id"], paused["state"]) == (made["schedule_id"], "paused")
     assert (await stored(desk, made["schedule_id"]))["state"] == "paused"
+
+
+async def test_a_repeated_request_gets_the_schedule_that_the_object_has_lost(desk: Deployment) -> None:
+    made = await scheduled(desk, key="k", **HOURLY)
+    await desk.lose(NAME)
+    await scheduled(desk, "another", **HOURLY)
+    found = await asyncio.gather(*(scheduled(desk, key="k", **HOURLY) for _ in range(2)))
+    assert [one["schedule_id"] for one in found] == [made["schedule_id"]] * 2
+    await desk.lose(NAME)
+    with pytest.raises(Conflict) as refused:
+        await scheduled(desk, "something else", key="k", **HOURLY)
+    assert refused.value.code == "idempotency_key_reused"
+    await desk.lose(NAME)
+    desk.faults.plan(Fault(Unavailable("away", code="d1_unavailable"), point="sql.run"))
+    with pytest.raises(Unavailable):
+        await scheduled(desk, key="k", **HOURLY)
+    await desk.ask("clerk", "delete_schedule", schedule_id=made["schedule_id"])
+    assert (await scheduled(desk, key="k", **HOURLY))["schedule_id"] != made["schedule_id"]
+
+
+async def test_two_equal_requests_at_once_are_one_schedule(desk: Deployment) -> None:
+    found = await asyncio.gather(*(scheduled(desk, key="k", **HOURLY) for _ in range(3)))
+    assert len({one["schedule_id"] for one in found}) == 1
+    assert len(await desk.rows("SELECT 1 FROM schedules")) == 1
+
+
+async def test_two_schedules_that_have_one_key_since_a_loss_are_both_rebuilt(desk: Deployment) -> None:
+    made = [await scheduled(desk, text, key=text, **HOURLY) for text in ("first", "second")]
+    await desk.rows("UPDATE schedules SET request = json_set(request, '$.idempotency_key', 'k')")
+    await desk.lose(NAME)
+    for one in made:
+        await changed(desk, one["schedule_id"])
+    assert len(desk.local(NAME, "SELECT 1 FROM schedules")) == 2
+    await until(desk, made[0]["next_at_ms"])
+    assert [run["asked"] for run in await runs(desk)] == ["first", "second"]
+    times = "SELECT schedule_id, next_at_ms FROM schedules ORDER BY schedule_id"
+    expected = [{"schedule_id": one["schedule_id"], "next_at_ms": one["next_at_ms"] + HOUR_MS} for one in made]
+    assert desk.local(NAME, times) == await desk.rows(times) == expected
+    assert (await scheduled(desk, "first", key="k", **HOURLY))["schedule_id"] == made[0]["schedule_id"]
 
 
 async def test_the_daily_work_finds_a_schedule_whose_object_has_lost_its_storage(desk: Deployment) -> None:

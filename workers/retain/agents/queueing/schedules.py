@@ -35,12 +35,14 @@ ENDED_KEPT_MS = 7 * DAY_MS
 """How long a schedule is kept after it has ended: it is listed, and a repeated request to create it gets it."""
 
 # The rows of an erased user or tenant are gone only when the erasure reaches them.
-_LOST = """
-SELECT * FROM schedules s WHERE tenant_id = ? AND agent_type = ? AND instance_id = ? AND schedule_id = ?
+_OF_INSTANCE = """
+FROM schedules s WHERE tenant_id = ? AND agent_type = ? AND instance_id = ?
   AND NOT EXISTS (SELECT 1 FROM erased_tenants e WHERE e.tenant_id = s.tenant_id AND s.schedule_id <= e.last_run_id)
   AND NOT EXISTS (SELECT 1 FROM erased_users e
                   WHERE e.tenant_id = s.tenant_id AND e.user_id = s.user_id AND s.schedule_id <= e.last_run_id)
 """
+_LOST = f"SELECT * {_OF_INSTANCE} AND schedule_id = ?"
+_BY_KEY = f"SELECT schedule_id {_OF_INSTANCE} AND request ->> '$.idempotency_key' = ? ORDER BY schedule_id LIMIT 1"
 
 _log = logging.getLogger(__name__)
 
@@ -74,15 +76,14 @@ class Schedules:
 
         It is durable when this returns, and in D1 unless D1 is away. Raises: as `Queueing.check`; InvalidInput (code
             `invalid_cron`, `unknown_time_zone`, `invalid_at_ms`); QuotaExceeded (code `too_many_schedules`); Conflict (code
-            `idempotency_key_reused`).
+            `idempotency_key_reused`); Unavailable, when D1 does not say whether it has a schedule with the key.
         """
-        key = new.request.idempotency_key
-        known = None if key is None else self._table.asked_with(key)
+        known = self._known(new) or await self._lost(new)
+        if known is None:
+            await self._agent.ready()
+            known = self._known(new)
         if known is not None:
-            if known.digest != new.digest:
-                raise Conflict("the idempotency key was used for another schedule", code="idempotency_key_reused")
             return known
-        await self._agent.ready()
         self._queueing.check(new.request)
         now = self._ports.clock()
         first_ms = new.timing.first_ms(now, self._ports.time_zones)
@@ -177,6 +178,24 @@ class Schedules:
                 continue
             if names is None or names(text):
                 self._ports.local.atomically(partial(self._drop, schedule_id))
+
+    def _known(self, new: NewSchedule) -> Schedule | None:
+        """Return the schedule that was created with the key of another one, or None. Raises: Conflict."""
+        key = new.request.idempotency_key
+        known = None if key is None else self._table.asked_with(key)
+        if known is not None and known.digest != new.digest:
+            raise Conflict("the idempotency key was used for another schedule", code="idempotency_key_reused")
+        return known
+
+    async def _lost(self, new: NewSchedule) -> Schedule | None:
+        """Rebuild the schedule with the key of a new one, if the object has lost it; return it, or None."""
+        key, identity = new.request.idempotency_key, self._identity
+        if key is None:
+            return None
+        place = (identity.scope.tenant_id, identity.agent_type, identity.instance_id)
+        for row in (await self._ports.sql.run(_BY_KEY, *place, key)).rows:
+            await self._restored(row["schedule_id"])
+        return self._known(new)
 
     async def _restored(self, schedule_id: str) -> Schedule | None:
         """Rebuild a schedule that the object has lost; return it, or None when D1 has none."""

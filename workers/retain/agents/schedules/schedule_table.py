@@ -41,15 +41,21 @@ class ScheduleTable:
         return {row["schedule_id"]: None if row["due_at_ms"] is None else int(row["due_at_ms"]) for row in rows}
 
     def keep(self, schedule: Schedule) -> None:
-        """Write the row of a schedule, new or changed."""
+        """Write the row of a schedule, new or changed. One whose key another schedule has by now is kept without it."""
         request, timing = schedule.request, schedule.timing
         due = {**self._due, schedule.schedule_id: schedule.due_at_ms}
+        key = None if schedule.schedule_id in self._due else request.idempotency_key  # a row's key never changes
+        if key is not None and self.asked_with(key) is not None:
+            key = None
         self._local.run(
-            "INSERT OR REPLACE INTO schedules (schedule_id, idempotency_key, request, cron, timezone, at_ms, state,"
+            "INSERT INTO schedules (schedule_id, idempotency_key, request, cron, timezone, at_ms, state,"
             " next_at_ms, due_at_ms, last_run_id, last_at_ms, last_error, created_at_ms, updated_at_ms)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+            " ON CONFLICT (schedule_id) DO UPDATE SET state = excluded.state, next_at_ms = excluded.next_at_ms,"
+            " due_at_ms = excluded.due_at_ms, last_run_id = excluded.last_run_id, last_at_ms = excluded.last_at_ms,"
+            " last_error = excluded.last_error, updated_at_ms = excluded.updated_at_ms",
             schedule.schedule_id,
-            request.idempotency_key,
+            key,
             json.dumps(request.to_json()),
             timing.cron,
             timing.timezone,
