@@ -116,6 +116,19 @@ async def test_a_second_request_with_the_key_of_a_run_that_is_just_beginning_is_
 
 
 @pytest.mark.parametrize("policy", ["queue", "refuse"])
+async def test_equal_requests_at_once_start_one_run(
+    deploy: Deploy, agents: Agents, chat: SteppedChat, policy: str
+) -> None:
+    desk = deploy(agents(clerk={"limits": {"busy": policy}}), chat=chat)
+    request: dict[str, Any] = {"input": "hello", "metadata": {}, "idempotency_key": "k"}
+    found = await asyncio.gather(*(desk.ask("clerk", "start", **request) for _ in range(3)))
+    chat.let_go()
+    await desk.settled()
+    assert len({report["run_id"] for report in found}) == 1
+    assert asked(chat) == ["hello"]
+
+
+@pytest.mark.parametrize("policy", ["queue", "refuse"])
 async def test_a_request_whose_keys_run_could_not_begin_begins_it(
     deploy: Deploy, agents: Agents, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch, policy: str
 ) -> None:

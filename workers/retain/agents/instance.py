@@ -115,17 +115,8 @@ class Instance:
         self._parked = ParkedRuns(identity, ports, self._outbox, *restoring)
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
-        self._wakeups = Wakeups(
-            ports,
-            alarm,
-            self._journal,
-            self._control,
-            self._queueing,
-            self._outbox,
-            self._working,
-            self.deliveries,
-            self.schedules,
-        )
+        owing = (self._outbox, self._working, self.deliveries, self.schedules)
+        self._wakeups = Wakeups(ports, alarm, self._journal, self._control, self._queueing, *owing)
         self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries, agent)
 
     async def run(self, request: RunRequest) -> RunReport:
@@ -323,8 +314,11 @@ class Instance:
     async def _begun(self, request: RunRequest, opened: asyncio.Future[str]) -> None:
         """Execute a run in the background; set `opened` to its id, or to the error that kept it from being opened."""
         try:
-            if self._queueing.must_wait(active=self._active):
-                opened.set_result((await self._queued(request)).run_id)
+            known = await self._queueing.asked(request)  # an equal request may have come first meanwhile
+            if known is None and self._queueing.must_wait(active=self._active):
+                known = (await self._queued(request)).run_id
+            if known is not None:
+                opened.set_result(known)
                 return
             async with self._busy(request) as run_id:
                 await self._resume_interrupted()
