@@ -18,6 +18,7 @@ from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, N
 from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed, tables
 from retain.agents.runs.context import AssembledContext
+from retain.agents.runs.erased_run import CloseErasedRun
 from retain.agents.runs.events import CancelRequested, ModelAnswered, ModelAsked, RunCompleted
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import Basis, OpenRun
@@ -66,6 +67,7 @@ OWED: list[type[OwedStatement]] = [
         CountRun,
         ContinueRun,
         CloseRun,
+        CloseErasedRun,
         AppendEvent,
         NoteLearning,
         ParkRun,

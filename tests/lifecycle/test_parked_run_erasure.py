@@ -81,11 +81,35 @@ async def test_a_deleted_conversation_leaves_no_copy_of_its_waiting_run(lost: bo
     async with waiting() as (world, run_id):
         if lost:
             await world.lose(NAME)
-        await delete_conversation(
-            world.sql, InstanceClient(LocalInstances(world), instance_of("acme", "clerk", "main"))
-        )
+        await _conversation(world)
         assert await world.rows("SELECT * FROM parked_runs") == []
         await _check_unknown(world, run_id)
+
+
+async def _conversation(world: World) -> None:
+    await delete_conversation(world.sql, InstanceClient(LocalInstances(world), instance_of("acme", "clerk", "main")))
+
+
+@pytest.mark.parametrize(
+    "erase",
+    [
+        pytest.param(_of_user, id="of the user"),
+        pytest.param(_by_mention, id="by mention"),
+        pytest.param(_conversation, id="of the conversation"),
+    ],
+)
+async def test_what_an_erased_waiting_run_had_spent_stays_in_the_costs_and_in_the_quota(
+    erase: Callable[[World], Awaitable[object]],
+) -> None:
+    async with waiting() as (world, _):
+        [spent] = await world.rows("SELECT model, input_tokens, output_tokens FROM agent_runs")
+        assert spent["input_tokens"] > 0
+        quota = await world.rows("SELECT runs, tokens FROM tenant_use")
+        assert quota == [{"runs": 1, "tokens": spent["input_tokens"] + spent["output_tokens"]}]
+        await erase(world)
+        await world.settled()
+        assert await world.rows("SELECT model, input_tokens, output_tokens FROM model_use") == [spent]
+        assert await world.rows("SELECT runs, tokens FROM tenant_use") == quota
 
 
 async def _check_unknown(world: World, run_id: str) -> None:

@@ -114,6 +114,41 @@ async def test_a_run_whose_texts_were_erased_has_spent_what_it_had(worker: Worke
     assert (one["input_tokens"], one["output_tokens"]) == (70, 7)
 
 
+async def test_a_run_that_is_deleted_while_it_is_open_has_spent_what_it_had(worker: Worker) -> None:
+    await worker.tenant()
+    for run_id in ("waits", "ended", "queued"):
+        await begin(worker, run_id)
+    await worker.rows(
+        "UPDATE agent_runs SET input_tokens = 70, cached_input_tokens = 20, output_tokens = 7 WHERE run_id = 'waits'"
+    )
+    await end(worker, "ended", 30, 3)
+    await worker.rows("DELETE FROM agent_runs")
+    counted = await worker.rows("SELECT SUM(runs) AS runs, SUM(input_tokens) AS read, SUM(output_tokens) AS written"
+                                ", SUM(cached_input_tokens) AS cached FROM model_use")  # fmt: skip
+    assert counted == [{"runs": 2, "read": 100, "written": 10, "cached": 20}]
+    [today] = await worker.rows("SELECT CAST(julianday('now') - 2440587.5 AS INTEGER) AS day")
+    days = await worker.rows("SELECT day, runs FROM model_use ORDER BY day")
+    assert days == [{"day": TODAY, "runs": 1}, {"day": today["day"], "runs": 1}], "the deletion ends the run"
+
+
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "INSERT INTO erased_tenants VALUES ('acme', 'Z', 1)",
+        "INSERT INTO tenant_places (tenant_id, state) VALUES ('acme', 'removing')",
+        "INSERT INTO tenant_places (tenant_id, state) VALUES ('acme', 'arriving')",
+    ],
+    ids=["erased", "removing", "arriving"],
+)
+async def test_an_open_run_that_goes_with_its_tenant_is_not_counted(mark: str) -> None:
+    with closing(migrated_d1()) as sql:
+        await sql.run(_BEGUN, "waits", "acme", "sdr", None, "small", TODAY * DAY_MS)
+        await sql.run("UPDATE agent_runs SET input_tokens = 70")
+        await sql.run(mark)
+        await sql.run("DELETE FROM agent_runs")
+        assert (await sql.run("SELECT * FROM model_use")).rows == []
+
+
 async def test_a_run_that_is_imported_counts_on_the_day_on_which_it_ended(worker: Worker) -> None:
     await worker.tenant()
     for _ in range(2):

@@ -20,10 +20,11 @@ from retain.agents.files.owed import uses_of
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.run_queue import QueuedRun, RunQueue
+from retain.agents.runs.erased_run import CloseErasedRun
 from retain.agents.runs.events import CancelRequested, Closing, RunCancelled, RunFailed
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.runs.owed import CloseRun, ParkRun, QueueRun, UnparkRun
+from retain.agents.runs.owed import ParkRun, QueueRun, UnparkRun
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, NotFound, RateLimited, RetainError, Unavailable
 from retain.json_text import JsonObject
@@ -255,7 +256,7 @@ class Queueing:
 
     def _forget(self, run_id: str) -> None:
         self._leave(run_id)
-        self._owe(CloseRun.erased(run_id, self._ports.clock()))
+        self._owe(CloseErasedRun.of(run_id, self._ports.clock()))
 
     def _leave(self, run_id: str) -> bool:
         """Take a run out of the queue; return whether it was there. Its copy in D1 is removed."""

@@ -22,6 +22,7 @@ from retain.agents.ledgers.statements import parked
 from retain.agents.pending_learnings import NoteLearning, PendingLearnings
 from retain.agents.runs.context import AssembledContext
 from retain.agents.runs.episode_text import episode_text, valid_unicode
+from retain.agents.runs.erased_run import CloseErasedRun
 from retain.agents.runs.events import (
     CancelRequested,
     Closing,
@@ -358,7 +359,7 @@ class Journal:
 
     def _erase_run(self, run_id: str, *, waits: bool) -> None:
         if waits:
-            self._owe(CloseRun.erased(run_id, self._clock()))
+            self._owe(CloseErasedRun.of(run_id, self._clock()))
             self._owe(MarkConversation("cancelled", *self._names, run_id))
             self._owe(UnparkRun(run_id))
         self.log.remove(run_id)

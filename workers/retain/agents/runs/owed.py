@@ -372,12 +372,6 @@ class CloseRun(OwedStatement):
         spent = (result.steps, usage.input_tokens, usage.cached_input_tokens, usage.output_tokens)
         return cls(result.status, output, error, *spent, now_ms, result.run_id)
 
-    @classmethod
-    def erased(cls, run_id: str, now_ms: int) -> CloseRun:
-        """Return the end of a run whose texts were erased before it had ended."""
-        error = json.dumps({"code": "erased", "message": "what the run was about was erased"})
-        return cls("cancelled", None, error, 0, 0, 0, 0, now_ms, run_id)
-
 
 @dataclass(frozen=True, slots=True)
 class AppendEvent(OwedStatement):

@@ -17,6 +17,7 @@ from retain.agents.ledgers.statements import LogDecision, LogDecisionMemories, N
 from retain.agents.pending_learnings import SCHEMA as LEARNING_SCHEMA
 from retain.agents.pending_learnings import NoteLearning
 from retain.agents.runs import owed
+from retain.agents.runs.erased_run import CloseErasedRun
 from retain.agents.runs.owed import (
     AppendEvent,
     CarryEvents,
@@ -168,6 +169,7 @@ STATEMENTS = {
             CountRun,
             ContinueRun,
             CloseRun,
+            CloseErasedRun,
             AppendEvent,
             CarryEvents,
             AppendEpisode,
