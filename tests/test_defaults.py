@@ -15,7 +15,7 @@ from retain import scheduled_steps
 from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
 from retain.admin.memory_bodies import RecallBody
-from retain.agents import definitions, instance
+from retain.agents import definitions
 from retain.agents.queueing import reports, wakeups
 from retain.contracts.vectors import VectorMemory
 from retain.errors import Misconfigured
@@ -161,7 +161,7 @@ def test_lifetimes() -> None:
     assert (working.TTL_S, working.MAX_TOTAL_BYTES) == (3600, 131_072)
     assert TEXT_KEPT_MS == 90 * DAY_S * 1000
     assert wakeups.IDLE_MS == DAY_S * 1000
-    assert (reports.WAIT_S, reports.WAIT_TURNS, instance.CANCEL_WAIT_TURNS) == (0.25, 100, 20)
+    assert (reports.WAIT_S, reports.WAIT_TURNS, reports.CANCEL_WAIT_TURNS) == (0.25, 100, 20)
     policy = AgedDemotion()
     assert (policy.idle_days, policy.large_idle_days, policy.large_bytes, policy.copy_days) == (30, 7, 100_000, 7)
     assert (policy.rare_idle_days, policy.frequent, policy.keep_bytes) == (7, 7.0, 1024)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -12,8 +13,10 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.errors import Conflict, Unavailable
 from retain.models.chat import ChatReply, ChatRequest, OnText
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.agents.test_tenant_agents import define
 from tests.ports import raises
 from tests.support.faults import Crash, Fault
+from tests.support.held import Held
 from tests.support.instances import Deployment, Upstream
 
 Agents = Callable[..., AgentCatalogue]
@@ -169,3 +172,84 @@ async def test_a_waiting_run_that_names_a_term_is_cancelled_in_d1_at_once(deploy
     assert (run["status"], json.loads(run["error"])["code"]) == ("cancelled", "erased")
     assert await deployment.rows("SELECT 1 FROM parked_runs") == []
     assert deployment.local("clerk:acme:main", "SELECT 1 FROM outbox") == []
+
+
+async def test_a_request_that_waited_while_everything_was_erased_is_refused_and_repeated_it_runs_once(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = SteppedChat()
+    deployment = deploy(chat=chat)
+    held = Held(monkeypatch, deployment.sql, "run", lambda sql, *_: "parked_runs" in sql)
+    run = asyncio.create_task(deployment.run("sdr", "hello", key="k"))
+    await held.begun.wait()
+    assert await deployment.ask("sdr", "erase") == {"everything": True}
+    held.go.set()
+    with raises(Conflict, code="instance_busy"):
+        await run
+    await deployment.settled()
+    for table in ("identity", "turn_state", "outbox"):
+        assert deployment.local(DESK, f"SELECT 1 FROM {table}") == [], table
+    for _ in range(2):
+        assert (await deployment.run("sdr", "hello", key="k"))["status"] == "completed"
+    assert len(deployment.local(DESK, "SELECT 1 FROM identity")) == len(chat.requests) == 1
+    await deployment.settled()
+
+
+@pytest.mark.parametrize(
+    ("method", "waits_for", "fields"),
+    [
+        pytest.param(
+            "schedule",
+            "agent_versions",
+            {"request": {"input": "look", "metadata": {}}, "cron": "0 * * * *", "timezone": "UTC"},
+            id="a schedule",
+        ),
+        pytest.param(
+            "record_outcome",
+            "procedure_outcomes",
+            {"run_id": "r", "task_type": "mail", "workflow_id": "short", "score": 1},
+            id="an outcome",
+        ),
+        pytest.param(
+            "cancel_call", "parked_runs", {"idempotency_key": "k", "by": "ann", "reason": None}, id="a cancellation"
+        ),
+    ],
+)
+async def test_nothing_that_waited_while_everything_was_erased_is_written(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch, method: str, waits_for: str, fields: dict[str, Any]
+) -> None:
+    deployment = deploy(chat=SteppedChat())
+    await define(deployment, "Help.")
+    held = Held(monkeypatch, deployment.sql, "run", lambda sql, *_: waits_for in sql)
+    asked = asyncio.create_task(deployment.ask("helper", method, **fields))
+    await held.begun.wait()
+    assert await deployment.ask("helper", "erase") == {"everything": True}
+    held.go.set()
+    with raises(Conflict, code="instance_busy"):
+        await asked
+    await deployment.settled()
+    for table in ("identity", "schedules", "procedural_workflows", "cancel_requests", "agent_versions", "outbox"):
+        assert deployment.local("helper:acme:main", f"SELECT 1 FROM {table}") == [], table
+
+
+async def test_a_run_that_is_answered_while_a_term_is_erased_ends_before_the_term_is_erased(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    noted = calls(("set_working_memory", {"key": "k", "value": "Wagner"}))
+    chat = SteppedChat(noted, calls(("pay", {"order": "AB-1"})), says("Wagner paid"))
+    clerk = {"tools": ["pay"], "approval": ["pay"], "working_memory": True}
+    deployment = deploy(agents(clerk=clerk), upstreams=[Upstream("pay", idempotent=False)], chat=chat)
+    run_id = (await deployment.run("clerk", "Wagner pays"))["run_id"]
+    await deployment.settled()
+    held = Held(monkeypatch, deployment.kv, "delete")
+    erased = asyncio.create_task(deployment.ask("clerk", "erase", term="Wagner"))
+    await held.begun.wait()
+    await deployment.ask("clerk", "answer", run_id=run_id, call="2.0", approved=True, by="ann", reason=None)
+    held.go.set()
+    with raises(Conflict, code="instance_busy"):
+        await erased
+    await deployment.settled()
+    assert (await deployment.ask("clerk", "show", run_id=run_id))["output"] == "Wagner paid", "it continued at once"
+    assert await deployment.ask("clerk", "erase", term="Wagner") == {"everything": False}
+    assert deployment.local("clerk:acme:main", "SELECT 1 FROM turn_state") == []
+    await deployment.settled()

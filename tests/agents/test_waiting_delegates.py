@@ -6,15 +6,22 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
 
+import pytest
+
+from retain.agents.calls.client import InstanceClient
+from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.definitions import AgentDefinition
-from retain.errors import RetainError
+from retain.agents.identity import instance_of
+from retain.agents.tools.delegation import ERASURE
+from retain.errors import Conflict, RetainError
 from retain.models.chat import ChatReply, ChatRequest, OnText
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees, remembered
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_crash_points import different
+from tests.ports import raises
 from tests.support.faults import Crash, Fault
-from tests.support.instances import Deployment, Upstream, catalogue
+from tests.support.instances import Deployment, LocalInstances, Upstream, catalogue
 
 WANTED: dict[str, tuple[str, dict[str, Any]]] = {
     "boss": ("delegate", {"agent": "clerk", "input": "pay it"}),
@@ -100,3 +107,27 @@ async def test_a_crash_at_any_point_of_waiting_for_a_delegate_ends_in_the_same_m
             assert len({key for _, key in deployment.upstreams["pay"].asked}) == 1, point
             assert await remembered(deployment) == memory, point
             await check_d1_agrees(deployment)
+
+
+@pytest.mark.parametrize("gone", [False, True], ids=["it waits", "it is gone"])
+async def test_the_delegate_of_a_run_is_cancelled_with_the_deleted_conversation(gone: bool) -> None:
+    async with office() as deployment:
+        waiting = await deployment.run("boss", "hello")
+        await deployment.settled()
+        place = f"{waiting['run_id']}.clerk"
+        [row] = await deployment.rows("SELECT run_id FROM agent_runs WHERE agent_type = 'clerk'")
+        deleted = [("clerk", place), ("boss", "main")] if gone else [("boss", "main")]
+        for agent_type, instance_id in deleted:
+            client = InstanceClient(LocalInstances(deployment), instance_of("acme", agent_type, instance_id))
+            await delete_conversation(deployment.sql, client)
+            await deployment.settled()
+        if gone:
+            assert deployment.local(f"clerk:acme:{place}", "SELECT 1 FROM identity") == [], "it is not called"
+        else:
+            shown = await deployment.ask("clerk", "show", instance=place, run_id=row["run_id"])
+            assert (shown["status"], shown["error"]["by"]) == ("cancelled", ERASURE)
+            with raises(Conflict, code="run_cancelled"):
+                await approve(deployment)
+        await deployment.settled()
+        assert deployment.upstreams["pay"].asked == []
+        assert deployment.local("boss:acme:main", "SELECT 1 FROM turn_state") == []

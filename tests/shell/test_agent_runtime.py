@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from types import SimpleNamespace
 from typing import Any
@@ -14,9 +15,11 @@ from retain.errors import Conflict, NotFound, RetainError
 from retain.json_text import JsonObject
 from retain.log import bound
 from retain.rpc import opened
+from tests.ports import raises
 from tests.shell.platform.objects import Storage
 from tests.shell.test_requests import logged
 from tests.shell.worker import Worker, entry
+from tests.support.held import Held
 
 NAME = "sdr:acme:desk"
 DESK = {"tenant_id": "acme", "agent_type": "sdr", "instance_id": "desk"}
@@ -99,6 +102,24 @@ async def test_an_erasure_that_leaves_something_keeps_the_instance(worker: Worke
     before = worker.agents.object(NAME)._living_as
     assert (await call(worker, "erase", term="Ann"))["everything"] is False
     assert worker.agents.object(NAME)._living_as is before
+
+
+async def test_a_request_that_waited_while_its_object_was_erased_runs_when_it_is_repeated(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await call(worker, "cancel_call", idempotency_key="never", by="a test", reason=None)
+    held = Held(monkeypatch, worker.agents.object(NAME)._living_as[1]._parked, "restore_by_key", after=True)
+    asked: dict[str, Any] = {"input": "hello", "metadata": {}, "idempotency_key": "k"}
+    run = asyncio.create_task(call(worker, "run", **asked))
+    await held.begun.wait()
+    assert (await call(worker, "erase"))["everything"] is True
+    held.go.set()
+    with raises(Conflict, code="instance_busy"):
+        await run
+    assert worker.agents.storages[NAME].rows("SELECT * FROM identity") == []
+    assert (await call(worker, "run", **asked))["status"] == "completed"
+    assert worker.agents.storages[NAME].rows("SELECT * FROM identity") == [("acme", "sdr", "desk")]
+    await worker.settled()
 
 
 async def test_an_instance_lives_as_long_as_its_object_is_awake(worker: Worker) -> None:

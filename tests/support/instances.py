@@ -26,7 +26,7 @@ from retain.agents.execution.parked import require_known
 from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of
 from retain.agents.instance import Instance
 from retain.agents.instance_ports import InstancePorts
-from retain.agents.methods import METHODS
+from retain.agents.methods import METHODS, forgot_itself
 from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.versions.tenant_agents import TenantAgents
@@ -230,6 +230,8 @@ class Deployment:
             if METHODS[method].known_only:
                 await require_known(self.ports(name), identity_of(content), content.get("run_id"))
             result = await METHODS[method].call(self.living(name, identity_of(content)), content)
+            if method == "erase" and forgot_itself(result):
+                self._living.pop(name, None)
             self.faults.reach(life, "answer")
             storage.commit()
             return answer(result)

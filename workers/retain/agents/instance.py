@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 
 from retain.agents.calls.answers import Erased, InstanceDescription, Learned, News
@@ -31,6 +32,7 @@ from retain.agents.duties.forgetting import Forgetting
 from retain.agents.duties.instance_alarm import InstanceAlarm
 from retain.agents.duties.kv_notes import KvNotes
 from retain.agents.duties.owed_deliveries import OwedDeliveries
+from retain.agents.duties.own_sql import OwnSql
 from retain.agents.execution.control import Control
 from retain.agents.execution.executor import Execution
 from retain.agents.execution.following import Following
@@ -42,7 +44,7 @@ from retain.agents.forks.forks import Forks
 from retain.agents.identity import InstanceIdentity
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.queueing.queueing import Queueing
-from retain.agents.queueing.reports import Reports
+from retain.agents.queueing.reports import CANCEL_WAIT_TURNS, Reports
 from retain.agents.queueing.schedules import Schedules
 from retain.agents.queueing.wakeups import IDLE_MS, Wakeups
 from retain.agents.runs import tables
@@ -61,8 +63,6 @@ from retain.sealing.pii import declared_in
 
 FIRST_FLUSH_S = 0.25
 """How long a run whose caller waits for the result is owed to D1 at first: one that ends sooner is written in one batch."""
-CANCEL_WAIT_TURNS = 20
-"""How often a cancellation checks whether the run has stopped."""
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +75,8 @@ class Instance:
 
     def __init__(self, identity: InstanceIdentity, ports: InstancePorts) -> None:
         self.identity = identity
-        self._ports = ports
+        self._local = OwnSql(ports.local)
+        self._ports = ports = replace(ports, local=self._local)
         self._active = self._erasing = False
         self._first_flush = Deferral(FIRST_FLUSH_S)
         migrate(ports.local, tables.STEPS)
@@ -115,9 +116,10 @@ class Instance:
         self._parked = ParkedRuns(identity, ports, self._outbox, *restoring)
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
-        owing = (self._outbox, self._working, self.deliveries, self.schedules)
-        self._wakeups = Wakeups(ports, alarm, self._journal, self._control, self._queueing, *owing)
-        self._forgetting = Forgetting(ports.local, self._outbox, self._working, self._journal, self.deliveries, agent)
+        kept = (self._outbox, self._working, self.deliveries, self.schedules)
+        self._wakeups = Wakeups(ports, alarm, self._journal, self._control, self._queueing, *kept)
+        owned = (self._outbox, self._working, self._journal, self.deliveries, agent, delegation)
+        self._forgetting = Forgetting(self._local, *owned)
 
     async def run(self, request: RunRequest) -> RunReport:
         """Run the agent on an input and return the result, or what the run waits for.
@@ -275,8 +277,8 @@ class Instance:
         With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that nothing that
         names the term reaches D1 later. What is queued is removed even if the instance is busy. Idempotent. After everything
         was erased, the object does not know who it is until it is called again.
-        Raises: Conflict (code `instance_busy`) while a run is under way or, for a term, interrupted; Unavailable when
-            D1 or KV did not answer. Then repeat the call.
+        Raises: Conflict (code `instance_busy`) while a run is under way or, for a term, interrupted or answered meanwhile;
+            Unavailable when D1, KV or a delegate did not answer. Then repeat the call.
         """
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
@@ -291,11 +293,10 @@ class Instance:
             async with self._execution.learning.paused():
                 if text is None:
                     return await self._forgetting.everything()
-                forgotten = await self._forgetting.what_names(text)
-                self._ports.background(self._flush())
-                return forgotten
+                return await self._forgetting.what_names(text)
         finally:
             self._active = self._erasing = False
+            self._ports.background(self._continue())  # what was answered meanwhile
 
     async def _arrived(self, request: RunRequest) -> str | None:
         """Return the id of the run that the request's key started or queued, or None. Raises: Conflict."""
@@ -356,7 +357,7 @@ class Instance:
         await self._flush()
 
     async def _resume(self) -> None:
-        if self._active:
+        if self._active or self._local.closed:
             return
         self._active = True
         resumed: set[str] = set()
@@ -384,6 +385,8 @@ class Instance:
             await self._parked.restore(run_id)
 
     async def _flush(self) -> None:
+        if self._local.closed:
+            return
         await self._outbox.flush()
         if await self._execution.learning.work():
             await self._outbox.flush()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from retain.agents.calls.answers import Erased
 from retain.agents.duties.owed_deliveries import OwedDeliveries
+from retain.agents.duties.own_sql import OwnSql
+from retain.agents.runs.events import RunSuspended, name_of
 from retain.agents.runs.journal import Journal
+from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import Unavailable
+from retain.errors import Conflict, Unavailable
 from retain.lifecycle.terms import Term
 from retain.memory.working import WorkingMemory
 from retain.outbox import Outbox
-from retain.ports import ObjectSql
 
 
 class Forgetting:
@@ -19,12 +21,13 @@ class Forgetting:
 
     def __init__(
         self,
-        local: ObjectSql,
+        local: OwnSql,
         outbox: Outbox,
         working: WorkingMemory,
         journal: Journal,
         deliveries: OwedDeliveries,
         agent: OwnAgent,
+        delegation: Delegation,
     ) -> None:
         self._local = local
         self._outbox = outbox
@@ -32,9 +35,15 @@ class Forgetting:
         self._journal = journal
         self._deliveries = deliveries
         self._agent = agent
+        self._delegation = delegation
 
     async def everything(self) -> Erased:
-        """Forget everything, also what D1 is owed, and who the object is. Raises: Unavailable; then repeat it."""
+        """Forget everything, also what D1 is owed, and who the object is; delegates for which a run waits are cancelled.
+
+        Nothing that this `Instance` still does writes anything afterwards. Raises: Unavailable; then repeat it.
+        """
+        for run_id in self._journal.runs.suspended(name_of(RunSuspended)):
+            await self._delegation.abandon(self._journal.load(run_id))
         await self._working.clear()
         await self._outbox.discard()
         self._deliveries.clear()
@@ -42,17 +51,20 @@ class Forgetting:
         self._agent.clear()
         self._journal.erase(None)
         self._local.run("DELETE FROM identity")
+        self._local.close()
         return Erased(everything=True)
 
     async def what_names(self, text: str) -> Erased:
         """Forget what names a term, after D1 has what it is owed, so that nothing that names the term reaches D1 later.
 
-        Raises: Unavailable; then repeat it.
+        Raises: Unavailable, and Conflict (code `instance_busy`) when a waiting run was answered meanwhile; then repeat it.
         """
         names = Term.of(text).in_stored
         if not await self._outbox.flush():
             raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
         await self._working.erase(names)
+        if self._journal.runs.running():  # its texts are those of a run under way, and D1 will be owed more of them
+            raise Conflict("a run was answered meanwhile; try again", code="instance_busy")
         KeptLists(self._local).forget()
         self._journal.erase(names)
         return Erased(everything=False)

@@ -11,6 +11,8 @@ from retain.models.retry import Sleep
 WAIT_S = 0.25
 WAIT_TURNS = 100
 """How long, and how often, a second call with the same idempotency key waits for the first one to end."""
+CANCEL_WAIT_TURNS = 20
+"""How often a cancellation checks whether the run has stopped."""
 
 
 class Reports:

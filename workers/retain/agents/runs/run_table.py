@@ -157,6 +157,15 @@ class RunTable:
             self._running = [row["run_id"] for row in rows]
         return list(self._running)
 
+    def suspended(self, suspended: str) -> list[str]:
+        """Return the ids of the waiting runs whose last event is of this kind, oldest first."""
+        rows = self._local.run(
+            "SELECT run_id FROM turn_state run WHERE status = 'waiting' AND"
+            " (SELECT kind FROM run_log WHERE run_id = run.run_id ORDER BY seq DESC LIMIT 1) = ? ORDER BY run_id",
+            suspended,
+        ).rows
+        return [row["run_id"] for row in rows]
+
     def due(self, now_ms: int) -> list[str]:
         """Return the ids of the waiting runs that are due to resume, oldest first."""
         sql = "SELECT run_id FROM turn_state WHERE status = 'waiting' AND due_at_ms <= ? ORDER BY run_id"

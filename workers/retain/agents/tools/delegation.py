@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport, RunResult, RunStanding
-from retain.agents.calls.requests import CancelCallRequest
+from retain.agents.calls.requests import CancelCallRequest, CancelRequest
 from retain.agents.calls.run_request import RunReference, RunRequest
 from retain.agents.identity import InstanceIdentity, instance_of
 from retain.agents.runs.events import ToolCalled
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.built_in import CallContext
-from retain.errors import Unavailable
+from retain.errors import NotFound, Unavailable
 from retain.models.retry import report_retry
 from retain.ports import AgentInstances
 
@@ -23,6 +24,8 @@ ATTEMPTS = 3
 """How often an unreachable instance is called: an object that died is alive again at the next call."""
 MAX_WAITS = 40
 """How often an unfinished delegate is asked again. Each call waits up to 25 seconds for the run to end."""
+ERASURE = "erasure"
+"""Who cancels the delegate of a run that is erased."""
 
 _log = logging.getLogger(__name__)
 
@@ -77,6 +80,18 @@ class Delegation:
             return  # the call was refused
         key = CallContext(run.run_id, pending.turn, pending.index).key
         await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, cancelled.by, cancelled.reason))
+
+    async def abandon(self, run: OpenRun) -> None:
+        """Cancel the delegate for which a run waits that is about to be erased. Idempotent.
+
+        One that is gone with its instance is left. Raises: Unavailable, then call it again.
+        """
+        if run.state.suspended is None:
+            return
+        delegate = run.state.suspended.waiting_for
+        client = self._client(delegate.agent_type, delegate.instance_id)
+        with suppress(NotFound):
+            await client.cancel(CancelRequest(delegate.run_id, ERASURE, None))
 
     async def wake(self, parent: RunReference) -> None:
         """Resume a suspended run whose delegate has ended. If that fails, the run checks on the delegate after a while."""
