@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,9 @@ from retain.admin.definitions.checking import TenantModels
 from retain.admin.definitions.defining import DefinedAgents
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.errors import NotFound, RetainError
+from retain.retention import DAY_MS
 from tests.agents.stepped_chat import SteppedChat, calls, says
+from tests.support.held import Held
 from tests.support.instances import Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
@@ -92,6 +95,51 @@ async def test_a_waiting_run_that_is_rebuilt_keeps_its_version(deploy: Deploy, l
     await deployment.settled()
     assert (await deployment.ask("helper", "show", run_id=waiting["run_id"]))["status"] == "completed"
     assert instructions_of(chat) == ["Ask first.", "Ask first."]
+
+
+async def test_a_run_keeps_its_version_when_another_request_learns_of_a_newer_one_while_it_begins(
+    deploy: Deploy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment = deploy(
+        chat=SteppedChat(calls(("ship", {"order": "AB-1"})), says("shipped")), upstreams=[Upstream("ship", False)]
+    )
+    queue = {"limits": {"busy": "queue"}}
+    await define(deployment, "Ask first.", tools=["ship"], approval=["ship"], **queue)
+    held = Held(monkeypatch, deployment.sql, "batch", lambda some: "conversation_messages" in str(some), after=True)
+    first = asyncio.create_task(deployment.run("helper", "Ship it."))
+    await held.begun.wait()
+    await define(deployment, "Never ship.", **queue)
+    assert (await deployment.run("helper", "hello"))["status"] == "queued"
+    held.go.set()
+    waiting = await first
+    await deployment.evict()
+    await deployment.ask("helper", "answer", run_id=waiting["run_id"], call="1.0", approved=True, by="ann")
+    await deployment.settled()
+    assert (await deployment.ask("helper", "show", run_id=waiting["run_id"]))["status"] == "completed"
+    assert await versions_of(deployment) == [1, 2]
+
+
+async def test_a_run_that_is_rebuilt_keeps_a_version_that_its_object_has_had_and_dropped(deploy: Deploy) -> None:
+    deployment = deploy(chat=SteppedChat(calls(("ship", {"order": "AB-1"}))), upstreams=[Upstream("ship", False)])
+    asks: dict[str, Any] = {"tools": ["ship"], "approval": ["ship"], "limits": {"approval_hours": 720}}
+    await define(deployment, "Ask first.", **asks)
+    waiting = await deployment.run("helper", "Ship it.")
+    await deployment.settled()
+    await deployment.lose("helper:acme:main")
+    for instructions in ("Never ship.", "Never do.", ""):  # each run has the version before
+        await deployment.run("helper", "hello")
+        await deployment.settled()
+        deployment.clock.advance(3 * DAY_MS)
+        await deployment.fire_alarms()  # forgets the run
+        if instructions:
+            await define(deployment, instructions)
+    kept = deployment.local("helper:acme:main", "SELECT version FROM agent_versions")
+    assert [row["version"] for row in kept] == [3]
+    assert (await deployment.ask("helper", "show", run_id=waiting["run_id"]))["status"] == "waiting"
+    await deployment.evict()
+    await deployment.ask("helper", "answer", run_id=waiting["run_id"], call="1.0", approved=True, by="ann")
+    await deployment.settled()
+    assert (await deployment.ask("helper", "show", run_id=waiting["run_id"]))["status"] == "completed"
 
 
 async def test_a_deleted_agent_begins_no_run_whatever_its_instances_know(deploy: Deploy) -> None:

@@ -27,7 +27,7 @@ from retain.agents.recollection import query_text
 from retain.agents.runs.context import AssembledContext, Remembered, assemble
 from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
-from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.open_run import OpenRun, VersionReference
 from retain.agents.runs.run_state import Policy
 from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
@@ -52,10 +52,14 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A run that can begin. record: records it. Raises: LimitExceeded; then nothing of the run is recorded."""
+    """A run that can begin. agent: the version with which it was prepared, None for an agent of the repository.
+
+    record: records it. Raises: LimitExceeded; then nothing of the run is recorded.
+    """
 
     run_id: str
     definition: AgentDefinition
+    agent: VersionReference | None
     loop: RunLoop
     record: Callable[[], OpenRun]
 
@@ -137,7 +141,7 @@ class Execution:
         definition, agent = self._agent.now(), self._agent.version()
         loop, model, _ = await self._loop(definition, request)
         renewed = partial(basis_now, definition=definition, model=model.name, now_ms=self._ports.clock())
-        return Prepared(run_id, definition, loop, self._forks.beginning(request, run_id, renewed, agent))
+        return Prepared(run_id, definition, agent, loop, self._forks.beginning(request, run_id, renewed, agent))
 
     async def _prepared(self, request: RunRequest, run_id: str, *, counted: bool) -> tuple[Prepared, bool]:
         """Return a run with the version that is known, and whether D1 has confirmed that it is current."""
@@ -151,13 +155,14 @@ class Execution:
         basis = basis_of(definition, context, model.name, self._ports.clock())
         summary = before.past.new_summary
         record = partial(self._journal.open, run_id, request, context, basis=basis, summary=summary, agent=agent)
-        return Prepared(run_id, definition, loop, record), self._agent.confirmed(before.of_agent)
+        return Prepared(run_id, definition, agent, loop, record), self._agent.confirmed(before.of_agent)
 
     async def begin(self, prepared: Prepared) -> tuple[RunLoop, OpenRun]:
         """Record a prepared run at once, then set the alarm that resumes it after a crash.
 
         Raises: LimitExceeded; then nothing of the run is recorded.
         """
+        self._agent.keep(prepared.agent)
         run = prepared.record()
         await self._alarm.set(min(self._alarm.lease_ms(), self._ports.clock() + allowed_ms(prepared.definition)))
         return prepared.loop, run

@@ -132,13 +132,25 @@ class OwnAgent:
 
     async def restore(self, reference: VersionReference) -> None:
         """Keep the version of a run that is rebuilt. Raises: NotFound (code `no_such_agent_version`); Unavailable."""
-        if self._kept(reference) is not None:
+        known = self._kept(reference)
+        if known is None:
+            place = (self._tenant_id, self._type)
+            rows = (await self._sql.run(_ONE, *place, reference.version, reference.digest)).rows
+            if not rows:
+                raise _not_kept(self._type, reference)
+            known = version_of(rows[0])
+        self._keep(known, current=False)  # what was read once may have been dropped since
+
+    def keep(self, reference: VersionReference | None) -> None:
+        """Keep the version with which a run is about to be recorded, in the same turn of the event loop.
+
+        Another request may have learned of a newer one while the run was prepared, and no run had this one yet.
+        """
+        if reference is None:
             return
-        place = (self._tenant_id, self._type)
-        rows = (await self._sql.run(_ONE, *place, reference.version, reference.digest)).rows
-        if not rows:
-            raise _not_kept(self._type, reference)
-        self._keep(version_of(rows[0]), current=False)
+        known, prepared = self._known(), self._kept(reference)
+        if prepared is not None and known is not prepared:
+            self._keep(prepared, current=False)
 
     def clear(self) -> None:
         """Forget every version."""
