@@ -18,6 +18,7 @@ from retain.models.chat import ChatRequest
 from retain.ports import Row
 from tests.agents.attached import PICTURE, VIEWER, FileDesk, inline, shown, viewers
 from tests.agents.stepped_chat import SteppedChat, says
+from tests.agents.test_tenant_agents import define
 from tests.support.faults import Crash, Fault
 from tests.support.files import PDF, png
 from tests.support.instances import Deployment
@@ -120,6 +121,23 @@ async def test_a_retry_and_a_fork_read_the_files_again(desk: FileDesk, chat: Ste
     await desk.deployment.settled()
     assert [files_in(request) for request in chat.requests] == [{picture.name: PICTURE}] * 2
     assert len(await desk.deployment.rows("SELECT run_id FROM attachment_uses")) == 2
+
+
+async def test_a_fork_names_the_files_that_its_agent_no_longer_takes(deploy: Deploy, chat: SteppedChat) -> None:
+    desk = FileDesk(deploy(chat=chat))
+    named: dict[str, Any] = {"name": "tea.txt", "media_type": "text/plain"}
+    tea = await desk.uploaded(b"tea", **named)
+    for accepts in (["text", "image"], ["image"]):
+        await define(desk.deployment, "Read.", "reader", model={"script": "support", "accepts": accepts})
+        if "text" in accepts:
+            run = await desk.run("Look", tea, await desk.uploaded(), agent="reader")
+            await desk.deployment.settled()
+    await desk.send("POST", f"reader/instances/main/runs/{run['run_id']}/fork", {"turns": 0})
+    await desk.deployment.settled()
+    before, after = chat.requests
+    assert set(files_in(before).values()) == {b"tea", PICTURE}
+    assert set(files_in(after).values()) == {PICTURE}
+    assert after.messages[-1].content == f"Look\n{tea.attached.line}"
 
 
 async def test_a_run_waits_while_the_object_store_is_away_and_then_reads_the_file(deploy: Deploy) -> None:

@@ -16,7 +16,7 @@ from retain.errors import RetainError, UpstreamFailed
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash, Fault
-from tests.support.instances import Deployment, Upstream
+from tests.support.instances import HOUR_MS, Deployment, Upstream
 
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
@@ -280,6 +280,26 @@ async def test_a_repeated_retry_with_its_key_is_the_same_run(deploy: Deploy, age
     with pytest.raises(RetainError) as reused:
         await desk.fork(failed["run_id"], 0, idempotency_key="again")
     assert reused.value.code == "idempotency_key_reused"
+
+
+async def test_a_repeated_fork_is_the_same_run_though_what_it_was_forked_from_is_forgotten(
+    deploy: Deploy, agents: Agents
+) -> None:
+    desk = Desk(deploy, agents, calls(LOOK), says("one"), says("two"))
+    run_id = (await desk.run())["run_id"]
+    await desk.deployment.settled()
+    desk.deployment.clock.advance(47 * HOUR_MS)
+    first = await desk.fork(run_id, 1, idempotency_key="again")
+    desk.deployment.clock.advance(2 * HOUR_MS)
+    await desk.deployment.fire_alarms()
+    with pytest.raises(RetainError) as forgotten:
+        await desk.deployment.ask("clerk", "show", run_id=run_id)
+    assert forgotten.value.code == "no_such_run"
+    assert await desk.fork(run_id, 1, idempotency_key="again") == first
+    for turns, key in ((0, "again"), (1, "another")):
+        with pytest.raises(RetainError) as refused:
+            await desk.fork(run_id, turns, idempotency_key=key)
+        assert refused.value.code == "no_such_run"
 
 
 async def test_a_run_that_never_began_is_asked_for_again(deploy: Deploy, agents: Agents) -> None:

@@ -103,7 +103,7 @@ async def test_a_run_keeps_its_version_when_another_request_learns_of_a_newer_on
     deployment = deploy(
         chat=SteppedChat(calls(("ship", {"order": "AB-1"})), says("shipped")), upstreams=[Upstream("ship", False)]
     )
-    queue = {"limits": {"busy": "queue"}}
+    queue: dict[str, Any] = {"limits": {"busy": "queue"}}
     await define(deployment, "Ask first.", tools=["ship"], approval=["ship"], **queue)
     held = Held(monkeypatch, deployment.sql, "batch", lambda some: "conversation_messages" in str(some), after=True)
     first = asyncio.create_task(deployment.run("helper", "Ship it."))

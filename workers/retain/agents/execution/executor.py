@@ -141,7 +141,8 @@ class Execution:
         definition, agent = self._agent.now(), self._agent.version()
         loop, model, _ = await self._loop(definition, request)
         renewed = partial(basis_now, definition=definition, model=model.name, now_ms=self._ports.clock())
-        return Prepared(run_id, definition, agent, loop, self._forks.beginning(request, run_id, renewed, agent))
+        record = self._forks.beginning(request, run_id, renewed, agent, definition.model.accepts)
+        return Prepared(run_id, definition, agent, loop, record)
 
     async def _prepared(self, request: RunRequest, run_id: str, *, counted: bool) -> tuple[Prepared, bool]:
         """Return a run with the version that is known, and whether D1 has confirmed that it is current."""

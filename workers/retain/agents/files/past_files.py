@@ -1,4 +1,4 @@
-"""Files of earlier messages: which of them a run's model reads again, and how the others are named.
+"""Files of earlier messages and runs: which of them a run's model reads again, and how the others are named.
 
 Pure.
 """
@@ -42,6 +42,15 @@ def past_messages(
     return [
         _read_again(message, {one for at, one in files if at == position}) for position, message in enumerate(messages)
     ]
+
+
+def only_accepted(message: ChatMessage, accepts: Collection[FileKind]) -> ChatMessage:
+    """Return a message with those of its files that the agent takes now; the others are named."""
+    named = [file for file in message.attachments if file.kind not in accepts]
+    if not named:
+        return message
+    taken = [file for file in message.attachments if file.kind in accepts]
+    return message_with(message.role, with_lines(message.content, named), taken)
 
 
 def _newest_first(messages: Sequence[PastMessage]) -> Iterator[tuple[int, Attached]]:

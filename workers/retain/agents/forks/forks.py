@@ -6,18 +6,20 @@ deadline of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from functools import partial
 
 from retain.agents.calls.requests import ForkRequest
 from retain.agents.calls.run_request import Budget, Fork, RunRequest
+from retain.agents.files.past_files import only_accepted
 from retain.agents.forks.carried import carried, pending_key, whole_turns
 from retain.agents.runs.events import RunCompleted, RunForked
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import Basis, OpenRun, VersionReference
 from retain.agents.runs.run_state import fold
 from retain.errors import Conflict, InvalidInput
+from retain.models.attached import FileKind
 
 
 class Forks:
@@ -32,6 +34,9 @@ class Forks:
         Raises: NotFound (code `no_such_run`); Conflict (code `run_not_ended`, `delegated_run`, and `run_not_failed` for a
             retry); InvalidInput (code `invalid_turn`).
         """
+        repeated = self._repeated(asked)
+        if repeated is not None:
+            return repeated
         source = self._journal.load(asked.run_id)
         if source.state.closed is None:
             raise Conflict("the run has not ended", code="run_not_ended")
@@ -51,17 +56,26 @@ class Forks:
             fork=Fork(asked.run_id, asked.turns) if source.messages else None,
         )
 
+    def _repeated(self, asked: ForkRequest) -> RunRequest | None:
+        """Return the request with which this fork has begun, None if it has not: its source may be forgotten before it."""
+        known = None if asked.idempotency_key is None else self._journal.runs.asked_with(asked.idempotency_key)
+        if known is None:
+            return None
+        request = self._journal.runs.first(known.run_id).request
+        return request if request.fork == Fork(asked.run_id, asked.turns) else None
+
     def beginning(
         self,
         request: RunRequest,
         run_id: str,
         basis_now: Callable[[Basis | None], Basis | None],
         agent: VersionReference | None,
+        accepts: Collection[FileKind],
     ) -> Callable[[], OpenRun]:
         """Return what records the fork that a request asks for.
 
         basis_now: returns what its decisions rest on, from what those of the run before it did. agent: the version with
-        which it begins. Raises: NotFound (code `no_such_run`).
+        which it begins. accepts: the files that it takes; others that the run before it read are named. Raises: NotFound (code `no_such_run`).
         """
         fork = request.fork
         if fork is None:
@@ -71,5 +85,8 @@ class Forks:
         key = pending_key(fork.run_id, kept, source.state)
         forked = RunForked(len(state.turns), fork.run_id, whole_turns(state), key)
         first = self._journal.runs.first(fork.run_id)
-        run = replace(first, run_id=run_id, request=request, basis=basis_now(first.basis), agent=agent)
+        messages = tuple(only_accepted(message, accepts) for message in first.messages)
+        run = replace(
+            first, run_id=run_id, request=request, messages=messages, basis=basis_now(first.basis), agent=agent
+        )
         return partial(self._journal.fork, run, kept, forked)
