@@ -18,6 +18,7 @@ from tests.agents.remembered import check_d1_agrees, remembered
 from tests.agents.test_approval import ANN, CLERK, SteadyChat, answer
 from tests.agents.test_crash_points import different
 from tests.agents.test_waiting_delegates import chat as office_chat
+from tests.ports import raises
 from tests.support.faults import Crash, Fault
 from tests.support.instances import HOUR_MS, Deployment, LocalInstances, Upstream, catalogue
 
@@ -142,6 +143,22 @@ async def test_an_instance_that_has_had_other_runs_since_rebuilds_the_lost_one()
         await answer(one.deployment, run_id)
         assert (await one.show(run_id))["status"] == "completed"
         assert (await one.show(other["run_id"]))["status"] == "waiting"
+
+
+@pytest.mark.parametrize("method", ["show", "answer", "cancel"])
+async def test_a_lost_run_whose_request_was_repeated_and_runs_as_another_one_is_refused(method: str) -> None:
+    async with desk() as one:
+        lost = await one.ask()
+        await one.deployment.lose(NAME)
+        await one.deployment.run("clerk", "another")  # an object that has a run does not ask D1 for the key
+        again = await one.deployment.run("clerk", "pay AB-1", key="k")
+        assert again["run_id"] != lost
+        fields: dict[str, Any] = {"call": "1.0", "approved": True, "by": ANN, "reason": None}
+        with raises(Conflict, code="idempotency_key_reused"):
+            await one.deployment.ask("clerk", method, run_id=lost, **fields)
+        await answer(one.deployment, again["run_id"])
+        assert (await one.show(again["run_id"]))["status"] == "completed"
+        assert len(one.pay.asked) == 1
 
 
 async def test_a_call_that_names_a_run_which_nobody_has_writes_nothing() -> None:

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 
 from retain.agents.execution.parked import ask_for_overdue
-from retain.errors import RetainError
+from retain.errors import Conflict, RetainError
 from retain.models.chat import ChatReply, ChatRequest, OnText
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import calls, says
 from tests.agents.test_crash_points import different
+from tests.ports import raises
 from tests.support.faults import Crash, Fault
 from tests.support.instances import HOUR_MS, Deployment, LocalInstances, Upstream, catalogue
 
@@ -146,6 +147,19 @@ async def test_a_queued_run_that_was_lost_is_found_by_its_key() -> None:
         assert (found["run_id"], found["output"]) == (ids[ORDERS[1]], "paid")
         await deployment.recover()
         assert [arguments for arguments, _ in pay.asked].count({"order": ORDERS[1]}) == 1
+
+
+async def test_a_queued_run_that_was_lost_does_not_run_after_its_repeated_request_did() -> None:
+    deployment, pay, ids = await lost()
+    with closing(deployment):
+        order, other = ORDERS[1:]
+        await deployment.run("clerk", "another")  # an object that has a run does not ask D1 for the key
+        assert (await deployment.run("clerk", order, key=order))["output"] == "paid"
+        with raises(Conflict, code="idempotency_key_reused"):
+            await deployment.ask("clerk", "show", run_id=ids[order])
+        assert (await deployment.ask("clerk", "show", run_id=ids[other]))["status"] == "queued"
+        await deployment.recover()
+        assert [arguments for arguments, _ in pay.asked].count({"order": order}) == 1
 
 
 async def test_the_daily_work_finds_a_queued_run_whose_object_has_lost_its_storage() -> None:

@@ -112,7 +112,7 @@ class Instance:
             identity, ports, self._journal, self._outbox, self._execution, live, agent, lambda: self._erasing
         )
         self.schedules = Schedules(identity, ports, self._outbox, self._queueing, agent, self._schedule)
-        restoring = (self._journal, agent, self._queueing.restore, self._schedule)
+        restoring = (self._journal, agent, self._queueing.restore, self._queueing.key_taken, self._schedule)
         self._parked = ParkedRuns(identity, ports, self._outbox, *restoring)
         self._following = Following(identity, self._journal, live)
         self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)

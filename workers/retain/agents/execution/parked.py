@@ -18,7 +18,7 @@ from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import RetainError, Unavailable
+from retain.errors import Conflict, RetainError, Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
 from retain.ports import AgentInstances, Clock, Row, Sql
@@ -58,9 +58,12 @@ class ParkedRuns:
         journal: Journal,
         agent: OwnAgent,
         requeue: Requeue,
+        key_taken: Callable[[str | None, str], bool],
         set_alarm: Callable[[], Awaitable[None]],
     ) -> None:
-        """requeue: queues a run again that was queued at a time; returns False if the object knows it."""
+        """requeue: queues a run again that was queued at a time; returns False if the object knows it.
+        key_taken: whether another run of the object than this one, queued or not, has a key.
+        """
         self._identity = identity
         self._local = ports.local
         self._sql = ports.sql
@@ -68,12 +71,14 @@ class ParkedRuns:
         self._journal = journal
         self._agent = agent
         self._requeue = requeue
+        self._key_taken = key_taken
         self._set_alarm = set_alarm
 
     async def restore(self, run_id: str) -> None:
         """Rebuild a run that waits, or is queued, and that the object does not know; set its alarm.
 
-        Raises: Unavailable; then nothing was written.
+        Raises: Conflict (code `idempotency_key_reused`) when its request was repeated since and runs as another run: what
+            that does is not to be done twice; Unavailable. Then nothing was written.
         """
         if await self._rebuilt(run_id):
             await self._set_alarm()
@@ -95,15 +100,22 @@ class ParkedRuns:
         run = OpenRun.stored(run_id, row["request"], row["context"])
         if self._journal.served_user() not in (None, run.request.user_id):
             return False
+        self._require_free_key(run)
         if not events.rows:
             return self._requeue(run_id, run.request, int(row["parked_at_ms"]))
         if run.agent is not None:
             await self._agent.restore(run.agent)
             if self._journal.runs.knows(run_id):
                 return False
+            self._require_free_key(run)
         self._local.atomically(partial(self._write, run, row, events.rows))
         _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
         return True
+
+    def _require_free_key(self, run: OpenRun) -> None:
+        """Refuse a run whose key another run has. Only an object without any run asks D1 for the run with a key."""
+        if self._key_taken(run.request.idempotency_key, run.run_id):
+            raise Conflict("another run of the instance has this run's key", code="idempotency_key_reused")
 
     async def restore_by_key(self, idempotency_key: str | None) -> None:
         """Rebuild the waiting run with this key, if an object without any run may have lost it. As `restore`."""

@@ -75,7 +75,8 @@ class Forks:
         """Return what records the fork that a request asks for.
 
         basis_now: returns what its decisions rest on, from what those of the run before it did. agent: the version with
-        which it begins. accepts: the files that it takes; others that the run before it read are named. Raises: NotFound (code `no_such_run`).
+        which it begins. accepts: the files that it takes; others that the run before it read are named.
+        Raises: NotFound (code `no_such_run`).
         """
         fork = request.fork
         if fork is None:

@@ -138,6 +138,13 @@ class Queueing:
         self.queue.add(QueuedRun(run_id, request, at_ms))
         return True
 
+    def key_taken(self, key: str | None, run_id: str) -> bool:
+        """Return whether another run than this one, queued, beginning or begun, has this key."""
+        if key is None:
+            return False
+        known = self._journal.runs.asked_with(key) or self.queue.asked_with(key)
+        return key == self.beginning if known is None else known.run_id != run_id
+
     async def asked(self, request: RunRequest) -> str | None:
         """Return the id of the run that was requested with the request's key, once it has begun, or None.
 
