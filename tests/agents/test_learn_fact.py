@@ -162,3 +162,31 @@ async def test_the_tool_is_offered_only_where_the_definition_says_so(deploy: Dep
     deployment = deploy(agents(clerk={"memory_config": {"long_term_enabled": True}}), chat=chat)
     await deployment.run("clerk", "hello")
     assert "learn_fact" not in [tool.name for tool in chat.requests[-1].tools]
+
+
+async def test_values_that_differ_in_a_sign_alone_are_known_side_by_side(deploy: Deploy, agents: Agents) -> None:
+    values = ("C", "C++", "C#", "A+", "A-", "-5", "5")
+    deployment, _, _ = await learn(
+        deploy, agents, *((ANN, {"predicate": "knows", "object": value}) for value in values)
+    )
+    assert [(content, valid) for _, content, _, valid in await facts(deployment)] == [
+        (f"Ann knows {value}", True) for value in values
+    ]
+
+
+async def test_underscores_of_a_subject_and_a_value_stay(deploy: Deploy, agents: Agents) -> None:
+    deployment, _, answers = await learn(
+        deploy,
+        agents,
+        (ANN, {"predicate": "reads_mail_at", "object": "john_doe@example.com"}),
+        (ANN, {"subject": "file:/etc/my_app", "predicate": "names_key", "object": "OPENAI_API_KEY"}),
+        (ANN, {"predicate": "is_called", "object": "ann_b", "one_value": True}),
+        (ANN, {"predicate": "is_called", "object": "ann b", "one_value": True}),
+    )
+    assert [content for _, content, _, _ in await facts(deployment)] == [
+        "Ann reads mail at john_doe@example.com",
+        "file:/etc/my_app names key OPENAI_API_KEY",
+        "Ann is called ann_b",
+        "Ann is called ann b",
+    ]
+    assert [answer["created"] for answer in answers] == [True] * 4

@@ -32,6 +32,22 @@ async def test_a_newer_fact_closes_the_older_one(substrate: IngestSubstrate) -> 
     assert new.confidence == 0.85
 
 
+async def test_what_differs_in_a_sign_alone_is_liked_and_disliked_side_by_side(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: I love C++.")
+    await say(substrate, 1, "Bea: I love C#.")
+    await say(substrate, 2, "Bea: I hate F#.")
+    await say(substrate, 3, "Bea: I hate C.")
+    assert await substrate.true_facts() == ["Bea dislikes C", "Bea dislikes F#", "Bea likes C#", "Bea likes C++"]
+
+
+async def test_speakers_whose_names_differ_in_a_vowel_sign_or_are_emoji_keep_their_own_facts(
+    substrate: IngestSubstrate,
+) -> None:
+    names = ("\u092e\u0940\u0928\u093e", "\u092e\u094b\u0928\u093e", "\U0001f431", "\U0001f436")
+    await say(substrate, 0, *(f"{name}: I live in {place}." for name, place in zip(names, "ABCD", strict=True)))
+    assert len(await substrate.true_facts()) == 4
+
+
 async def test_a_newer_fact_closes_the_older_one_within_one_request(substrate: IngestSubstrate) -> None:
     await say(substrate, 0, "Bea: I live in Paris.", "Bea: I live in Rome.", "Bea: I live in Oslo.")
     assert await substrate.true_facts() == ["Bea lives in Oslo"]

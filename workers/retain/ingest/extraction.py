@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
 from retain.ingest.speech.speakers import Role, is_machine
 from retain.memory.records.limits import MAX_PART_BYTES
-from retain.memory.records.object_keys import NOT_IN_KEYS, key_of
+from retain.memory.records.object_keys import key_of, key_words
 from retain.memory.records.record import Kind
 
 FUNCTIONAL = frozenset(
@@ -126,7 +125,7 @@ def is_functional(name: str) -> bool:
 
 
 def _bounded(prefix: str, name: str) -> str:
-    text = prefix + (NOT_IN_KEYS.sub("_", unicodedata.normalize("NFKC", name).casefold()).strip("_") or "_")
+    text = prefix + key_words(name)
     if len(text.encode()) <= MAX_PART_BYTES:
         return text
     return f"{text[:100]}_{hashlib.sha256(name.encode()).hexdigest()[:32]}"

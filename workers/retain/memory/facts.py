@@ -47,8 +47,8 @@ class Fact:
     @property
     def text(self) -> str:
         """The fact as a sentence: what is embedded and shown. What follows a colon in the predicate is not part of it."""
-        relation = self.predicate.partition(":")[0]
-        return f"{self.called or self.subject} {relation} {self.object}".replace("_", " ")
+        relation = self.predicate.partition(":")[0].replace("_", " ")
+        return f"{self.called or self.subject} {relation} {self.object}"
 
 
 def user_subject(user_id: str) -> str:
