@@ -160,6 +160,31 @@ async def test_a_fact_that_a_deleted_session_replaced_is_valid_again(account: Ac
     assert (history.status, history.content["problem"]) == (200, None), history.body
 
 
+async def test_a_fact_goes_with_its_session_when_its_message_is_gone_already(account: Account) -> None:
+    await account.ingest("user: I live in Basel. I own a red bicycle.", sessionId="s1")
+    home = next(one for one in await account.listed() if "Basel" in one["summary"])
+    await account.result("DELETE", f"/acme/profiles/ann/memories/{home['id']}")
+    [left] = await account.listed()
+    assert left["sessionId"] == "s1"
+    assert await account.listed(query="?session_id=s1") == [left]
+    assert (await account.result("GET", f"/acme/profiles/ann/memories/{left['id']}"))["sessionId"] == "s1"
+    await account.result("DELETE", "/acme/profiles/ann/sessions/s1")
+    assert await account.listed() == []
+
+
+async def test_a_fact_that_two_sessions_state_goes_with_the_last_of_them(account: Account) -> None:
+    await account.ingest("user: I live in Basel.", sessionId="s1")
+    account.worker.clock.advance(1000)
+    await account.ingest("user: As you know, I live in Basel.", sessionId="s2")
+    [fact] = await account.listed(query="?session_id=s1")
+    assert await account.listed(query="?session_id=s2") == [fact]
+    await account.result("DELETE", "/acme/profiles/ann/sessions/s1")
+    assert [(one["id"], one["sessionId"]) for one in await account.listed()] == [(fact["id"], "s2")]
+    assert "As you know" in str(await account.recall("Where does the user live?"))
+    await account.result("DELETE", "/acme/profiles/ann/sessions/s2")
+    assert await account.listed() == []
+
+
 async def test_a_session_is_not_deleted_while_it_is_ingested(account: Account) -> None:
     await account.ingest("user: I own a red bicycle.", sessionId="s1")
     until = account.worker.clock() + 60_000

@@ -54,7 +54,7 @@ class ShownMemory:
 
 
 def memory_of(record: Record, sessions: Mapping[str, str]) -> ShownMemory:
-    """Return a record as a memory. sessions: of the messages from which facts were extracted, by their record's id."""
+    """Return a record as a memory. sessions: of memories outside conversations, by id."""
     return ShownMemory(
         record.id,
         record.kind,
@@ -66,11 +66,8 @@ def memory_of(record: Record, sessions: Mapping[str, str]) -> ShownMemory:
 
 
 def session_of(record: Record, sessions: Mapping[str, str]) -> str | None:
-    """Return a record's session: its conversation, the one that it was stored with, or that of its message."""
-    if record.utterance is not None:
-        return record.utterance.conversation
-    stored = record.metadata.get(SESSION_FIELD)
-    return stored if isinstance(stored, str) else sessions.get(str(message_of(record)))
+    """Return a record's session: its conversation, or as `sessions` has it."""
+    return sessions.get(record.id) if record.utterance is None else record.utterance.conversation
 
 
 def message_of(record: Record) -> str | None:

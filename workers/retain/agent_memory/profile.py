@@ -10,6 +10,7 @@ from typing import Literal
 from retain.agent_memory.context import AgentMemoryContext
 from retain.agent_memory.memories import SESSION_FIELD, ShownMemory, kind_of, memory_of, message_of
 from retain.agent_memory.names import scope_of
+from retain.agent_memory.sessions import OF_NO_OTHER, OF_SESSION, SESSION
 from retain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable, UnknownScope
 from retain.identifiers import check_id
 from retain.ingest.forgetting import forget_conversation
@@ -33,22 +34,15 @@ MAX_PAGES = 100
 """Changes of one request to delete. The request that follows continues."""
 ThinkingLevel = Literal["low", "medium", "high"]
 
-_OF_SESSION = """
-(r.metadata ->> '$.session' = ?3 OR (r.source ->> '$.origin' = 'extraction' AND EXISTS (
-  SELECT 1 FROM memory_records m WHERE m.id = r.source ->> '$.record_id' AND m.tenant_id = r.tenant_id
-    AND m.scope_id = r.scope_id AND m.conversation = ?3)))
-"""
-_SESSIONS = """
-SELECT id, conversation FROM memory_records
-WHERE tenant_id = ? AND id IN (SELECT value FROM json_each(?)) AND conversation IS NOT NULL
+_SESSIONS = f"""
+SELECT r.id, {SESSION} AS session FROM memory_records r WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
 _LIST = f"""
 SELECT r.number, r.id, r.kind, substr(r.content, 1, 2000) AS content, r.recorded_at_ms, r.updated_at_ms,
-  COALESCE(r.metadata ->> '$.session', (SELECT m.conversation FROM memory_records m WHERE m.tenant_id = r.tenant_id
-    AND m.id = r.source ->> '$.record_id' AND r.source ->> '$.origin' = 'extraction')) AS session
+  {SESSION} AS session
 FROM memory_search s INDEXED BY memory_search_by_number CROSS JOIN memory_records r ON r.number = s.number
 WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation IS NULL AND s.number > ?5
-  AND (?3 IS NULL OR {_OF_SESSION}) AND (?4 IS NULL OR r.kind = ?4)
+  AND (?3 IS NULL OR {OF_SESSION}) AND (?4 IS NULL OR r.kind = ?4)
   AND r.valid_from_ms <= ?6 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?6)
   AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?6) AND {outside_gaps("?6")}
 ORDER BY s.number LIMIT ?7
@@ -57,7 +51,7 @@ ORDER BY s.number LIMIT ?7
 _IDS = f"""
 SELECT * FROM (
   SELECT r.id FROM memory_search s INDEXED BY memory_search_by_number CROSS JOIN memory_records r ON r.number = s.number
-  WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation IS NULL AND (?3 IS NULL OR {_OF_SESSION})
+  WHERE s.tenant_id = ?1 AND s.scope_id = ?2 AND s.conversation IS NULL AND (?3 IS NULL OR {OF_NO_OTHER})
   ORDER BY s.number LIMIT {PAGE})
 UNION ALL
 SELECT * FROM (
@@ -149,6 +143,8 @@ class Profile:
     async def delete_session(self, session: str | None) -> None:
         """Delete what came from a session, its messages too; everything of the profile for None. Idempotent.
 
+        A fact that a message of another session states stays.
+
         Raises: Unavailable (code `contended`) while an ingest of it is under way, or when there is more to delete than one
             request can: then ask again.
         """
@@ -175,12 +171,10 @@ class Profile:
         return known.record
 
     async def _sessions(self, records: Sequence[Record]) -> dict[str, str]:
-        """Return the sessions of the messages from which these records were extracted, by the message's record."""
-        messages = sorted({message for record in records if (message := message_of(record)) is not None})
-        if not messages:
-            return {}
-        rows = (await self._sql.run(_SESSIONS, self.scope.tenant_id, json.dumps(messages))).rows
-        return {str(row["id"]): str(row["conversation"]) for row in rows}
+        """Return the sessions of these memories, messages apart, by id."""
+        ids = json.dumps(sorted({record.id for record in records if record.utterance is None}))
+        rows = (await self._sql.run(_SESSIONS, self.scope.tenant_id, ids)).rows
+        return {str(row["id"]): str(row["session"]) for row in rows if row["session"] is not None}
 
     def _here(self) -> tuple[str, str]:
         return self.scope.tenant_id, self.scope.scope_id

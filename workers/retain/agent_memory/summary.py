@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from retain.agent_memory.memories import summary_of
+from retain.agent_memory.sessions import SESSION
 from retain.memory.records.rows import outside_gaps
 from retain.memory.scope import Scope
 from retain.ports import Clock, Sql, Statement
@@ -33,8 +34,7 @@ r.valid_from_ms <= ?3 AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?3)
 _MEMORIES = f"""
 SELECT r.kind, substr(r.content, 1, 2000) AS content FROM memory_records r
 WHERE r.tenant_id = ?1 AND r.scope_id = ?2 AND r.conversation IS NULL AND r.kind = ?4 AND r.valid_from_ms >= ?5 AND {_VALID}
-  AND (r.kind <> 'task' OR ?6 IS NULL OR COALESCE(r.metadata ->> '$.session', (SELECT m.conversation FROM memory_records m
-    WHERE m.id = r.source ->> '$.record_id' AND m.tenant_id = r.tenant_id), ?6) = ?6)
+  AND (r.kind <> 'task' OR ?6 IS NULL OR COALESCE({SESSION}, ?6) = ?6)
 ORDER BY r.importance DESC, r.valid_from_ms DESC, r.number DESC LIMIT {_READ}
 """
 _MESSAGES = f"""
