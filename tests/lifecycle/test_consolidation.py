@@ -15,7 +15,7 @@ from retain.lifecycle import consolidation
 from retain.lifecycle.consolidation import Consolidated, consolidate, likeness, similarity
 from retain.lifecycle.verification import verify_page
 from retain.memory.recall.words import stem, words
-from retain.memory.records.record import NewRecord, Record, Utterance
+from retain.memory.records.record import NewRecord, Record, RecordSource, Utterance
 from retain.memory.records.similar import similar_records
 from tests.lifecycle.world import AGENT, PERSON, World, living
 from tests.support.faults import Crash, Fault
@@ -61,6 +61,18 @@ async def test_duplicates_are_superseded_by_the_oldest(world: World, first: str,
     assert (await world.stores().history().verify("acme")).problem is None
 
 
+@pytest.mark.parametrize("source", [AGENT, PERSON], ids=["an agent's", "a person's"])
+async def test_of_duplicates_the_one_that_is_valid_longest_stays(world: World, source: RecordSource) -> None:
+    ending = (await world.memory().store(NewRecord("Parking is free."), source)).id
+    await world.memory().invalidate(ending, world.clock() + 24 * HOUR_MS, AGENT)
+    world.clock.advance(1000)
+    open_, again = await world.store("Parking is free"), await world.store("Parking is free!")
+    assert (await consolidate(world.stores())).superseded == (2 if source is AGENT else 1)
+    assert await _superseded(world, ending, open_, again) == [open_ if source is AGENT else None, None, open_]
+    world.clock.advance(48 * HOUR_MS)
+    assert [hit.record.id for hit in await world.recall("Is parking free?")] == [open_]
+
+
 _TWINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"content": "Ann owes Bob five."}, {"content": "Bob owes Ann five."}),
     ({"content": "Ann is a customer."}, {"content": "Ann is not a customer."}),
@@ -70,6 +82,11 @@ _TWINS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"content": "Her blood is O+."}, {"content": "Her blood is O-."}),
     ({"content": "Bob writes C."}, {"content": "Bob writes C#."}),
     ({"content": "Bob was paid $5"}, {"content": "Bob was paid €5"}),
+    ({"content": "The tank holds 10\u00b3 litres."}, {"content": "The tank holds 103 litres."}),
+    ({"content": "The tank holds 10\u2083 litres."}, {"content": "The tank holds 103 litres."}),
+    ({"content": "It has 2\u207f parts."}, {"content": "It has 2n parts."}),
+    ({"content": "Room \u2460\u2461 is free."}, {"content": "Room 12 is free."}),
+    ({"content": "Ann's share is 1\u00bd."}, {"content": "Ann's share is 11\u20442."}),
     ({"content": "Bob likes tea."}, {"content": "Bob likes tea and coffee."}),
     ({"content": "Prefers mail.", "subject": "ann"}, {"content": "Prefers mail!", "subject": "bob"}),
     ({"content": "Prefers mail.", "metadata": {"of": "ann"}}, {"content": "Prefers mail!", "metadata": {"of": "bob"}}),

@@ -1,7 +1,8 @@
 """Consolidation: what rules may do to a tenant's records overnight. Bounded; the next run continues.
 
 - An expired task is closed; any other expired record is deleted.
-- Of duplicates the oldest stays, and supersedes the others. It does not become more trusted.
+- Of duplicates the one that is valid longest stays, of equal ones the oldest, and supersedes the others. It does not become
+  more trusted.
 - A record that a person wrote or edited changes only when it reaches the expiry that the person set.
 
 Duplicates say the same in the same words: equal scope, kind, subject, predicate, object, metadata and expiry, no position in
@@ -13,8 +14,8 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
-import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
@@ -26,6 +27,7 @@ from retain.identifiers import new_id
 from retain.ledgers.errors import Trouble, park
 from retain.lifecycle.stores import Stores
 from retain.limits.d1_calls import used_up
+from retain.memory.recall.compatible import compatible
 from retain.memory.recall.words import fold, stem
 from retain.memory.records.claims import closed as closed_claims
 from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply
@@ -150,7 +152,7 @@ def _key(record: Record, words: str | list[str]) -> str:
 
 def _plain(content: str) -> str:
     """Return the text with one form for equal spaces, quotes and dashes, without its last full stop or exclamation mark."""
-    text = " ".join(unicodedata.normalize("NFKC", content).translate(_FORMS).split())
+    text = " ".join(compatible(content).translate(_FORMS).split())
     return text.rstrip(".! ") or text
 
 
@@ -219,7 +221,7 @@ async def _merge(stores: Stores, tenant_id: str, ids: Sequence[str], done: Conso
         for record in together.values():
             groups.setdefault(keys.get(record.id) or likeness(record), []).append(record)
         for group in groups.values():
-            kept, *others = sorted(group, key=lambda one: (not _persons(one), one.recorded_at_ms, one.id))
+            kept, *others = sorted(group, key=_rank)
             for other in others:
                 if not _persons(other):
                     data: dict[str, Any] = {"by": kept.id, "valid_to_ms": now}
@@ -243,6 +245,12 @@ def _has_expired(record: Record, now: int) -> bool:
 
 def _persons(record: Record) -> bool:
     return record.edited or record.source.get("origin") == "person"
+
+
+def _rank(record: Record) -> tuple[float, bool, int, str]:
+    """Return what orders duplicates, the one that stays first: one that ends before another would leave nothing valid."""
+    end_ms = math.inf if record.valid_to_ms is None else record.valid_to_ms
+    return -end_ms, not _persons(record), record.recorded_at_ms, record.id
 
 
 def _holds(record: Record, now: int) -> bool:

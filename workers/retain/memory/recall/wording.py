@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from retain.memory.recall.compatible import compatible
+
 _LOOK_ALIKES = (
     "A\u0391\u0410 a\u0251\u03b1\u0430 B\u0392\u0412\ua7b4 b\u0184\u042c C\u0421 c\u0441\u1d04 d\u0501 "
     "E\u0395\u0415 e\u0435\u04bd\uab32 F\u03dc\ua798 f\u1e9d\ua799\uab35 G\u050c g\u018d\u0261\u1d83 "
@@ -86,21 +88,17 @@ def undisguised(text: str) -> str:
     A letter of another alphabet is replaced in a word that also has Latin letters, and everywhere in a text all of whose
     Greek and Cyrillic letters look Latin. Words of these alphabets stay as they are.
     """
-    if text.isascii():
-        return text
-    seen = _UNSEEN.sub("", "".join(c for c in unicodedata.normalize("NFKC", text) if unicodedata.category(c) != "Cf"))
-    latin = seen.translate(_SEEN_AS)
-    return latin if _ALPHABETS.search(latin) is None else _LETTERS.sub(_in_latin, seen)
+    return text if text.isascii() else _latin(unicodedata.normalize("NFKC", text))
 
 
 def normalised(text: str) -> str:
     """Return the text normalised for comparison: undisguised, without case, outer punctuation and differences of spacing."""
-    return undisguised(_trimmed(undisguised(text)).casefold())  # small letters look alike that capitals do not
+    return _plain(_trimmed(_plain(text)).casefold())  # small letters look alike that capitals do not
 
 
 def statement(text: str) -> str:
     """Return the text, undisguised and with single spaces, without the frames around its statement."""
-    text = _trimmed(undisguised(text))
+    text = _trimmed(_plain(text))
     for _ in range(_FRAMES):
         before = _BEFORE.match(text)
         kept = text if before is None else text[before.end() :]
@@ -125,7 +123,7 @@ def wording(text: str) -> tuple[str, ...]:
         for number, word in enumerate(found)
         if word not in _SILENT and not (word.casefold() in _FILLERS and not (names and number and word == "A"))
     ]
-    return tuple(undisguised(" ".join(_spelled(word) for word in kept)).split())
+    return tuple(_plain(" ".join(_spelled(word) for word in kept)).split())
 
 
 def certain_words(text: str) -> str:
@@ -133,6 +131,17 @@ def certain_words(text: str) -> str:
     unless it is disguised.
     """
     return _OTHERWISE_SPELT.sub(" ", statement(text))
+
+
+def _plain(text: str) -> str:
+    """Return the text undisguised for comparison: as `undisguised`, but 10³ is not 103."""
+    return text if text.isascii() else _latin(compatible(text, numbers_alone=True))
+
+
+def _latin(compatible_text: str) -> str:
+    seen = _UNSEEN.sub("", "".join(c for c in compatible_text if unicodedata.category(c) != "Cf"))
+    latin = seen.translate(_SEEN_AS)
+    return latin if _ALPHABETS.search(latin) is None else _LETTERS.sub(_in_latin, seen)
 
 
 def _trimmed(text: str) -> str:
