@@ -10,8 +10,12 @@ MAX_SENTENCE = 400
 """Longer sentences are not read: they seldom state something plainly."""
 _FLAGS = re.IGNORECASE
 
-_PLAIN_MARKS = {0x2018: "'", 0x2019: "'", 0x2013: "-", 0x2014: " - ", 0x201E: '"', 0x201C: '"', 0x201D: '"', 0xA0: " "}
-"""Typographic marks, and their plain replacements."""
+_PLAIN_MARKS = {
+    0x2018: "'", 0x2019: "'", 0x2013: "-", 0x2014: " - ", 0x201E: '"', 0x201C: '"', 0x201D: '"', 0xA0: " ",
+    0x37E: "? ", 0x61F: "? ", 0x203D: "? ", 0x2047: "? ", 0x2048: "? ", 0x2049: "? ", 0xFF1F: "? ",
+    0xFF01: "! ", 0x3002: ". ",
+}  # fmt: skip
+"""Typographic marks and those of other scripts, and their plain replacements."""
 
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _REPLIED_TO = re.compile(
@@ -67,7 +71,10 @@ _PERSONAL = re.compile(
 )
 """Words without which nobody speaks about themselves or what they want: most sentences have none of them."""
 _MAY_IS_A_MONTH = re.compile(r"\bMay\b")
+_AFTER_LETTERS = re.compile(r"[\W_]*\Z")
+"""The end of a sentence, with its mark among whatever else is there: "?", "?\U0001f914", "?!~"."""
 _REPORTED = re.compile(
+    r"\b(?:goes|went)[,:]|\b(?:was|were) (?:all |just )?like(?:,| (?:I|my|we)\b)|(?:\bis|\bare|'s|'re) (?:all |just )?like,|"
     r"\b(?:said|says|saying|told (?:me|him|her|us|them)|tells|asked|asks|wrote|writes|claims?|claimed|according to|"
     r"quot(?:e|es|ed|ing)|thinks|thought|believes|believed|heard|overheard|reads|replied|replies|answered|announced|"
     r"insists|insisted)\b",
@@ -85,10 +92,21 @@ _CLAUSE = re.compile(
     _FLAGS,
 )
 _JOINING = re.compile(rf"[,;:]|\s-\s|\b{_CONJUNCTION}\s*$", _FLAGS)
+_CONTRAST = re.compile(
+    r"(?:\s*[,;]\s*(?:(?:and|but) )?|\s+-+\s+|\s+(?:and|but) )(?P<other>not "
+    r"(?!(?:(?:in|at|for|from|as|with|to) )?(?:all|always|any|any ?more|by|certain|currently|even|ever|exactly|far|if|just|"
+    r"lately|least|less|like|long|many|more|most|much|necessarily|now|often|on|one|only|quite|real|really|right|since|so|"
+    r"sure|that|then|these|this|today|too|true|until|usually|very|when|where|which|while|who|yet|your|"
+    r"(?:a|an|the) (?:bit|chance|hundred|least|little|lot|million|moment|slightest|thousand))\b)"
+    r"[^\s,;:!?]+(?: [^\s,;:!?]+){0,4})[\s.!\u2026-]*$",
+    _FLAGS,
+)
+"""The end of a piece that says what is not so instead: ", not Paris". Without what denies all of it: ", not really"."""
 _LEAD = re.compile(
     r"(?:(?:hi|hello|hey|hiya|well|yes|yeah|yep|yup|no|nope|ok|okay|oh|ah|so|and|but|also|plus|actually|btw|by the way|"
     r"anyway|honestly|fyi|right|sure|great|cool|nice|thanks|thank you|sorry|please note(?: that)?|note that|"
-    r"just so you know|as you know|as I told you|remember that|good (?:morning|afternoon|evening)|dear \w+|"
+    r"I meant(?: to say)?(?: that)?|I mean(?= ?,)|just so you know|as you know|as I told you|remember that|"
+    r"good (?:morning|afternoon|evening)|dear \w+|"
     r"nice to meet you|(?:there|everyone|all|again|see|look|listen)(?=[,.!:]))\b[\s,.!:;-]*)+",
     _FLAGS,
 )
@@ -114,7 +132,7 @@ def statements(text: str) -> Iterator[Statement]:
     """Yield what the text states plainly about its speaker, in order. What is not plain is left out."""
     for sentence in _sentences(_own_words(text)):
         if _is_plain(sentence):
-            pieces = tuple(clause_of(piece) for piece in _pieces(sentence))
+            pieces = [clause_of(part) for piece in _pieces(sentence) for part in _contrasted(piece)]
             yield Statement(clause_of(sentence), tuple(piece for piece in pieces if piece.text))
 
 
@@ -154,12 +172,17 @@ def _sentences(text: str) -> Iterator[str]:
 def _is_plain(sentence: str) -> bool:
     return _PERSONAL.search(sentence) is not None and not (
         len(sentence) > MAX_SENTENCE
-        or sentence.rstrip(" )\"'!.").endswith("?")
+        or "?" in _end_of(sentence)
         or _ASKING.match(sentence)
         or _MARKS.search(sentence)
         or _HEDGED.search(_MAY_IS_A_MONTH.sub("", sentence))
         or _REPORTED.search(sentence)
     )
+
+
+def _end_of(sentence: str) -> str:
+    found = _AFTER_LETTERS.search(sentence)
+    return "" if found is None else found[0]
 
 
 def _pieces(sentence: str) -> Iterator[str]:
@@ -170,6 +193,14 @@ def _pieces(sentence: str) -> Iterator[str]:
             yield sentence[start : cut.start()]
             start = cut.end()
     yield sentence[start:]
+
+
+def _contrasted(piece: str) -> Iterator[str]:
+    """Yield the piece, in two parts if it ends with what it corrects: "I live in Rome" and "not Paris"."""
+    cut = _CONTRAST.search(piece)
+    yield piece if cut is None else piece[: cut.start()]
+    if cut is not None:
+        yield cut["other"]
 
 
 def clause_of(text: str) -> Clause:
