@@ -48,6 +48,30 @@ async def test_speakers_whose_names_differ_in_a_vowel_sign_or_are_emoji_keep_the
     assert len(await substrate.true_facts()) == 4
 
 
+@pytest.mark.parametrize(
+    ("lines", "true"),
+    [
+        (("I live in Paris.", "I live in Rome, not Paris."), ["lives in Rome"]),
+        (("I work at Acme.", "I work at Beta and not at Acme."), ["works at Beta"]),
+        (("I'm married.", "I'm engaged with a customer right now."), ["is married"]),
+        (("I'm vegan.", "I'm no longer vegan.", "I'm vegan again."), ["is vegan"]),
+        (("I'm single.", "I'm married to Tom."), ["is married", "is married to Tom"]),
+        (("I'm married.", "I'm no longer married.", "I'm married again."), ["is married"]),
+    ],
+    ids=lambda value: value[-1],
+)
+async def test_what_was_said_last_is_true(substrate: IngestSubstrate, lines: tuple[str, ...], true: list[str]) -> None:
+    for day, line in enumerate(lines):
+        await say(substrate, day, f"Bea: {line}")
+    assert await substrate.true_facts() == [f"Bea {one}" for one in true]
+
+
+async def test_a_favourite_colour_is_a_favorite_color(substrate: IngestSubstrate) -> None:
+    await say(substrate, 0, "Bea: My favorite color is blue.")
+    await say(substrate, 1, "Bea: My favourite colour is red.")
+    assert await substrate.true_facts() == ["Bea's favorite colour is red"]
+
+
 async def test_a_newer_fact_closes_the_older_one_within_one_request(substrate: IngestSubstrate) -> None:
     await say(substrate, 0, "Bea: I live in Paris.", "Bea: I live in Rome.", "Bea: I live in Oslo.")
     assert await substrate.true_facts() == ["Bea lives in Oslo"]

@@ -57,6 +57,7 @@ _AFTER_ENDED = re.compile(
     re.IGNORECASE,
 )
 """What may follow the object of a fact that is over."""
+_SPELLINGS = {"colour": "color", "flavour": "flavor", "programme": "program", "theatre": "theater"}
 _WORDS = re.compile(r"[\w'&/+.-]+")
 
 
@@ -158,4 +159,5 @@ def _is_thing(text: str) -> bool:
 
 
 def _name(text: str) -> str:
-    return re.sub(r"\W+", "_", text.casefold()).strip("_")
+    """Return words as part of a relation's name, in one spelling: a favourite colour is a favorite color."""
+    return "_".join(_SPELLINGS.get(word, word) for word in re.split(r"\W+", text.casefold()) if word)

@@ -188,7 +188,8 @@ PEOPLE: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "marital status",
-        r"<IM> (?:happily |now |still |recently )?(?P<object>married|single|divorced|widowed|engaged)<STOP>",
+        r"<IM> (?:happily |now |still |recently )?"
+        r"(?P<object>(?:married|single|divorced|widowed|engaged(?! (?:\w+ )?with\b))<STOP>|married(?= to <FIRST>))",
         "marital_status",
         "{speaker} is {object}",
         0.85,

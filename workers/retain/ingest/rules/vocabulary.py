@@ -42,7 +42,7 @@ PARTS: Mapping[str, str] = {
         r"by|to|until|though|too|again|permanently|currently|full|part|who|during|this|last|next|all|most|about|around|"
         r"these|right|\d+)\b))"
     ),
-    "STOP": r"(?=\s*(?:$|[.,;!)(]|-\s|\b(?:and|but|now|with|so)\b))",
+    "STOP": r"(?=\s*(?:$|[.,;!)(]|-\s|\b(?:and|but|now|with|so|again)\b))",
     "EMAIL": r"[A-Za-z0-9][\w.+-]*@[\w-]+(?:\.[\w-]+)+",
     "PHONE": r"\+?\(?\d(?:[\s().-]{0,2}\d){6,14}",
     "MONTH": _MONTH,
