@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,6 +12,8 @@ from retain.text_patterns import TextPattern
 _MAX_SHOWN = 200
 MAX_FORMATTED = 2_048
 """Longest text that has a format, in characters: the compiler's own patterns take quadratic time."""
+MAX_STEPS = 250_000
+"""Most references that the check of one value follows: a few that name each other twice would take years."""
 _VALUES = frozenset(("const", "enum", "default", "examples"))
 """The keywords of a schema that have values, not schemas."""
 _NAMED_SCHEMAS = frozenset(
@@ -50,30 +51,52 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
     Patterns are `retain.text_patterns.TextPattern`; no text is searched that is too long for them, or of a format and too
     long: that is a violation.
 
-    Raises: ValueError for a schema that cannot be compiled.
+    A value that needs more than `MAX_STEPS` references, or references without end, is a violation too.
+
+    Raises: ValueError for a schema that cannot be compiled, or whose code would be too long.
     Source: https://horejsek.github.io/python-fastjsonschema/
     """
     # Imported here because the compiler is slow to import, and only the first use needs it.
-    import fastjsonschema
+    from fastjsonschema import JsonSchemaValueException
 
+    from retain.json_schema_code import generated
+
+    steps = _Steps()
     try:
-        validate = fastjsonschema.compile(_separated(dict(schema)), handlers=_RefusedReferences(), use_default=False)
-        patterns = validate.__globals__["REGEX_PATTERNS"]
+        validate, patterns = generated(_separated(dict(schema)), _RefusedReferences(), steps.take)
         patterns.update({written: _linear(written, compiled) for written, compiled in patterns.items()})
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError, re.error) as error:
         # fastjsonschema does not validate the schema itself: an invalid one can raise anything.
         raise ValueError("this is not a usable JSON Schema") from error
-    violation = fastjsonschema.JsonSchemaValueException
 
     def check(value: object) -> Violation | None:
+        steps.left = MAX_STEPS
         try:
             validate(value)
-        except violation as error:
+        except JsonSchemaValueException as error:
             # Not the exception's own text: it quotes the value.
             return _described(error.path, error.rule, error.rule_definition)
+        except (RecursionError, _TooManySteps):
+            return Violation("", "the schema's references take too many steps to check it")
         return None
 
     return check
+
+
+class _TooManySteps(Exception):
+    """A check followed more references than it may."""
+
+
+class _Steps:
+    """Counts the references that one check follows."""
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    def take(self) -> None:
+        self.left -= 1
+        if self.left < 0:
+            raise _TooManySteps
 
 
 class _SearchedPattern:
@@ -132,12 +155,10 @@ def _part(keyword: str, part: Any) -> Any:
     return part if keyword in _VALUES else _separated(part)
 
 
-def _described(path: list[str], rule: str | None, expected: object) -> Violation:
+def _described(path: list[str], rule: str | None, shown: str | None) -> Violation:
     pointer = "".join(f"/{part}" for part in path[1:])[:_MAX_SHOWN]
-    shown = json.dumps(expected)
-    if len(shown) > _MAX_SHOWN:
-        return Violation(pointer, f"it breaks the schema's rule '{rule}'")
-    return Violation(pointer, f"it breaks the schema's rule '{rule}': {shown}")
+    problem = f"it breaks the schema's rule '{rule}'"
+    return Violation(pointer, problem if shown is None else f"{problem}: {shown}")
 
 
 def _refuse_reference(_uri: str) -> NoReturn:

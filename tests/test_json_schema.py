@@ -1,0 +1,93 @@
+"""Schemas that somebody wrote to hurt: their code, and the checks that it does, are bounded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from retain.json_schema import compile_schema
+from retain.json_schema_code import MAX_CODE_CHARACTERS, generated
+
+REFERENCES: dict[str, Any] = {"type": "object", "allOf": [{"$ref": "#"}] * 1_200}
+
+
+def nested(levels: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(levels):
+        schema = {"type": "object", "properties": {"k" * 250: schema}}
+    return schema
+
+
+def doubling(levels: int) -> dict[str, Any]:
+    """Return a schema that follows two references at each level."""
+    last = {f"a{levels}": {"type": "string"}}
+    steps = {f"a{level}": {"allOf": [{"$ref": f"#/$defs/a{level + 1}"}] * 2} for level in range(levels)}
+    return {"$defs": steps | last, "allOf": [{"$ref": "#/$defs/a0"}]}
+
+
+def test_code_does_not_repeat_what_a_reference_names() -> None:
+    def kept() -> None: ...
+
+    validate, _ = generated(REFERENCES, {}, kept)
+    code = validate.__code__
+    assert all(len(str(one)) < 100 for one in code.co_consts)
+    assert len(code.co_code) < MAX_CODE_CHARACTERS
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        nested(30),
+        {"const": {"k" * 8_000: [1] * 2_500}},
+        {"enum": [{"k" * 8_000: [1] * 2_500}]},
+        {"dependencies": {"a": [str(number) for number in range(1_800)]}},
+    ],
+    ids=["long paths", "a constant", "an enumeration", "dependencies"],
+)
+def test_a_schema_whose_code_would_be_too_long_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not a usable JSON Schema") as caught:
+        compile_schema(schema)
+    assert str(caught.value.__cause__) == "the schema has too many rules"
+
+
+def test_a_large_schema_of_an_ordinary_kind_compiles() -> None:
+    properties = {f"field{number}": {"type": "string", "maxLength": 7} for number in range(250)}
+    check = compile_schema({"type": "object", "properties": properties, "required": list(properties)})
+    assert check(dict.fromkeys(properties, "text")) is None
+    assert check(dict.fromkeys(properties, "long text")) is not None
+
+
+@pytest.mark.parametrize("schema", [REFERENCES, doubling(40)], ids=["without end", "doubling"])
+def test_a_check_that_follows_too_many_references_is_a_violation(schema: dict[str, Any]) -> None:
+    violation = compile_schema(schema)({} if schema is REFERENCES else "text")
+    assert violation is not None
+    assert violation.problem == "the schema's references take too many steps to check it"
+
+
+def test_every_check_has_all_steps() -> None:
+    check = compile_schema(doubling(10))
+    assert [check("text") for _ in range(300)] == [None] * 300
+
+
+@pytest.mark.parametrize("names", [("A", "a"), ("a-b", "a_b")], ids=["case", "punctuation"])
+def test_definitions_with_similar_names_are_different(names: tuple[str, str]) -> None:
+    text, number = names
+    check = compile_schema(
+        {
+            "definitions": {text: {"type": "string"}, number: {"type": "integer"}},
+            "properties": {"x": {"$ref": f"#/definitions/{text}"}, "y": {"$ref": f"#/definitions/{number}"}},
+        }
+    )
+    assert check({"x": "text", "y": 1}) is None
+    assert check({"x": 1, "y": 1}) is not None
+    assert check({"x": "text", "y": "text"}) is not None
+
+
+def test_a_violation_shows_a_short_rule_and_names_a_long_one() -> None:
+    short = compile_schema({"properties": {"a": {"enum": ["one", None]}}})({"a": 1})
+    assert short is not None
+    assert (short.path, short.problem) == ("/a", """it breaks the schema's rule 'enum': ["one", null]""")
+    long = compile_schema({"enum": ["one" * 100]})(1)
+    assert long is not None
+    assert long.problem == "it breaks the schema's rule 'enum'"
