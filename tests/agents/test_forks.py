@@ -204,6 +204,35 @@ async def test_an_approval_that_was_given_is_not_asked_for_again(deploy: Deploy,
     assert "approval_answered" in await desk.kinds(retried["run_id"])
 
 
+async def test_an_approval_permits_one_call_however_often_the_run_is_retried(deploy: Deploy, agents: Agents) -> None:
+    """The run is cancelled between the answer and the call. Whoever may retry it need not be who may approve."""
+    desk = Desk(deploy, agents, calls(PAY), says("other"), approval=["pay"])
+    waiting = await desk.run()
+    desk.chat.hold()
+    await desk.deployment.ask("clerk", "start", input="keep the instance busy", metadata={})
+    await desk.chat.asked.wait()
+    answer = {"run_id": waiting["run_id"], "call": "1.0", "approved": True, "by": "ann", "reason": None}
+    await desk.deployment.ask("clerk", "answer", **answer)
+    await desk.deployment.ask("clerk", "cancel", run_id=waiting["run_id"], by="user:ben", reason=None)
+    desk.chat.let_go()
+    await desk.deployment.settled()
+    for _ in range(2):
+        retried = await desk.fork(waiting["run_id"], by="user:ben")
+        assert (retried["status"], retried["waiting_for"]["call"]) == ("waiting", "1.0")
+        assert "approval_answered" not in await desk.kinds(retried["run_id"])
+    assert desk.pay.asked == []
+
+
+async def test_a_rejection_stays_one_in_a_retry(deploy: Deploy, agents: Agents) -> None:
+    desk = Desk(deploy, agents, calls(PAY), REFUSED, says("not paid"), approval=["pay"])
+    waiting = await desk.run()
+    answer = {"run_id": waiting["run_id"], "call": "1.0", "approved": False, "by": "ann", "reason": None}
+    await desk.deployment.ask("clerk", "answer", **answer)
+    await desk.deployment.settled()
+    retried = await desk.fork(waiting["run_id"])
+    assert (retried["status"], retried["output"], desk.pay.asked) == ("completed", "not paid", [])
+
+
 async def test_a_question_that_nobody_answered_is_asked_again(deploy: Deploy, agents: Agents) -> None:
     desk = Desk(deploy, agents, calls(PAY), says("paid"), approval=["pay"])
     waiting = await desk.run()

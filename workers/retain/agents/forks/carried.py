@@ -10,6 +10,7 @@ from retain.agents.runs.events import (
     CancelRequested,
     ModelAnswered,
     ModelAsked,
+    RunEvent,
     ToolAnswered,
     ToolCalled,
 )
@@ -23,7 +24,8 @@ def carried(log: Sequence[Logged], turns: int | None) -> list[Logged]:
 
     Attempts that came to nothing are left out: answers that were dropped, retries, waits, a question that nobody answered. A
     tool call whose outcome is unknown stays: the fork must not make it as if for the first time. A delegated run that was
-    under way when the run was cancelled is left out: it was cancelled with it.
+    under way when the run was cancelled is left out: it was cancelled with it. So is an approval whose call was not made:
+    it permits one call, and a run may be retried any number of times.
     """
     kept: list[Logged] = []
     begun: Logged | None = None
@@ -46,7 +48,13 @@ def carried(log: Sequence[Logged], turns: int | None) -> list[Logged]:
                 kept.append(logged)
     if kept and isinstance(kept[-1].event, ToolCalled) and kept[-1].event.name == DELEGATE:
         kept.pop()
+    while kept and isinstance(kept[-1].event, ApprovalRequested | ApprovalAnswered) and not _rejected(kept[-1].event):
+        kept.pop()
     return kept
+
+
+def _rejected(event: RunEvent) -> bool:
+    return isinstance(event, ApprovalAnswered) and not event.approved
 
 
 def whole_turns(state: RunState) -> int:
