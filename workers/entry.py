@@ -237,7 +237,7 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
         return await match.answer(request)
     caller = await assembly.access.caller_of(request)
     rates = assembly.platform.rates
-    await rates.check_caller(caller.principal)
+    await rates.check_caller(caller.counted)
     with assembly.changes_of(caller.principal):
         named = replace(request, caller=caller.name, principal=caller.principal)
         known = replace(named, authority=caller.authority, scopes=caller.scopes, bound=caller.bound, rates=rates)

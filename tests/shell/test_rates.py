@@ -12,6 +12,7 @@ from tests.admin.access_team import Team
 from tests.shell.access import guarded_worker, token
 from tests.shell.platform.bindings import Binding
 from tests.shell.platform.ffi import JsException, PlainObject, options_of
+from tests.shell.test_application_keys import made
 from tests.shell.worker import Worker
 
 
@@ -54,6 +55,22 @@ async def test_each_person_has_a_rate_of_their_own(guarded: Worker, team: Team) 
     limited(guarded, callers=2)
     assert [await listed(guarded, team, tenant) for tenant in ("acme", "other", "acme")] == [200, 200, 429]
     assert await listed(guarded, team, by="bob@example.com") == 200
+
+
+async def test_users_of_two_tenants_with_one_id_have_a_rate_each(team: Team, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with guarded_worker(team, monkeypatch, ("acme", "other"), APPLICATION_KEYS="true") as worker:
+        users = {}
+        for tenant in ("acme", "other"):
+            application = await made(worker, team, "runs", tenant=tenant)
+            answer = await application.asks("POST", f"/v1/tenants/{tenant}/tokens", {"user": "1"})
+            users[tenant] = {"authorization": f"Bearer {answer.content['token']}"}
+        limited(worker, callers=2)
+
+        async def instances(tenant: str) -> int:
+            return (await worker.request("GET", f"/v1/agents/{tenant}/instances", headers=users[tenant])).status
+
+        assert [await instances("other") for _ in range(3)] == [200, 200, 429]
+        assert await instances("acme") == 200
 
 
 async def test_everybody_in_a_tenant_shares_its_rate(guarded: Worker, team: Team) -> None:

@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class KnownCaller:
-    """Who sent a request. principal: how history and rates name them. scopes: of an application's key, else None.
+    """Who sent a request. principal: how history names them. scopes: of an application's key, else None.
     bound: for whom the token of an application's user speaks. origins: whose pages the key allows, None for any other
-    caller."""
+    caller. of_tenant: the tenant in which the principal's name means them, "" if it does everywhere."""
 
     name: str
     principal: str
@@ -36,6 +36,12 @@ class KnownCaller:
     scopes: Sequence[KeyScope] | None = None
     bound: BoundUser | None = None
     origins: Sequence[str] | None = None
+    of_tenant: str = ""
+
+    @property
+    def counted(self) -> str:
+        """How rates name the caller: apart from everybody else, also from a user of another tenant with the same id."""
+        return f"{self.of_tenant}:{self.principal}" if self.of_tenant else self.principal
 
 
 class AccessParts:
@@ -93,7 +99,7 @@ class AccessParts:
         principal = user_with_id(token.bound.user_id)
         own = OwnTenant(token.tenant_id if token.tenant_id == key.tenant_id else "")
         scopes = tuple(scope for scope in key.scopes if scope in ("runs", "admin"))
-        return KnownCaller(principal, principal, own, scopes, token.bound, key.origins)
+        return KnownCaller(principal, principal, own, scopes, token.bound, key.origins, of_tenant=token.tenant_id)
 
     def authority_of(self, identity: AccessIdentity) -> Authority:
         """Return what the identity may do: the developer everything, others what was granted."""

@@ -59,7 +59,7 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
     # Imported here because the compiler is slow to import, and only the first use needs it.
     from fastjsonschema import JsonSchemaValueException
 
-    from retain.json_schema_code import generated
+    from retain.limits.schema_code import generated
 
     steps = _Steps()
     try:
