@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from retain.json_schema import compile_schema
-from retain.limits.schema_code import MAX_CODE_CHARACTERS, generated
+from retain.json_schema.code import MAX_CODE_CHARACTERS, generated
 
 REFERENCES: dict[str, Any] = {"type": "object", "allOf": [{"$ref": "#"}] * 1_200}
 

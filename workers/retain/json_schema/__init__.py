@@ -59,9 +59,9 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
     # Imported here because the compiler is slow to import, and only the first use needs it.
     from fastjsonschema import JsonSchemaValueException
 
-    from retain.limits.schema_code import generated
+    from retain.json_schema.code import generated
 
-    steps = _Steps()
+    steps = _SchemaSteps()
     try:
         validate, patterns = generated(_separated(dict(schema)), _RefusedReferences(), steps.take)
         patterns.update({written: _linear(written, compiled) for written, compiled in patterns.items()})
@@ -87,7 +87,7 @@ class _TooManySteps(Exception):
     """A check followed more references than it may."""
 
 
-class _Steps:
+class _SchemaSteps:
     """Counts the references that one check follows."""
 
     def __init__(self) -> None:
