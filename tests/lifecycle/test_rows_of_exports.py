@@ -66,6 +66,57 @@ OUTCOME: dict[str, Any] = {
 }
 
 
+ENDED: dict[str, Any] = {
+    "run_id": f"{RUN[:-1]}B",
+    "agent_type": "clerk",
+    "instance_id": "main",
+    "parent_run_id": None,
+    "status": "completed",
+    "input": "{}",
+    "output": None,
+    "error": None,
+    "model": "m",
+    "steps": 0,
+    "input_tokens": 0,
+    "output_tokens": 0,
+    "created_at_ms": 7,
+    "completed_at_ms": 7,
+    "user_id": None,
+    "texts": "kept",
+    "learning": None,
+}
+SPENT: dict[str, Any] = {
+    "day": 0,
+    "agent_type": "clerk",
+    "purpose": "ingest",
+    "model": "m",
+    "calls": 1,
+    "input_tokens": 1,
+    "cached_input_tokens": 0,
+    "output_tokens": 1,
+}
+PLACE = {"agent_type": "clerk", "instance_id": "main"}
+OF_RUNS: dict[str, tuple[str, dict[str, Any]]] = {
+    "message": (
+        "message_id",
+        {"role": "assistant", "content": "-", "at_ms": 7, "user_id": None, "recalled": 0, "attachments": None, **PLACE},
+    ),
+    "episode": ("episode_id", {"turn": 1, "content": "-", "created_at_ms": 7, "user_id": None, **PLACE}),
+    "decision": (
+        "decision_id",
+        {
+            **dict.fromkeys(("confidence", "tool", "user_id", "policy", "agent_version", "model")),
+            "kind": "approval",
+            "decision": "-",
+            "decided_by": "-",
+            "at_ms": 7,
+            **PLACE,
+        },
+    ),
+}
+"""Kinds whose ids are made from a run's: the column, and the others."""
+
+
 async def test_what_an_export_has_is_imported_page_by_page_and_once(world: World) -> None:
     await Tenants(world.sql, world.clock).register("copy")
     for _ in range(2):
@@ -91,6 +142,56 @@ async def test_a_row_of_another_tenant_is_not_changed(world: World) -> None:
     assert (row["tenant_id"], row["score"]) == ("acme", 0.5)
 
 
+@pytest.mark.parametrize("kind", OF_RUNS)
+@pytest.mark.parametrize("run_id", [RUN, ENDED["run_id"]], ids=["the run's own id", "another run's"])
+async def test_invariant_3_an_import_takes_no_id_that_a_run_of_another_tenant_will_need(
+    world: World, kind: str, run_id: str
+) -> None:
+    """The other tenant's own rows would yield to it: they are written once, however often."""
+    await import_lines(world.stores(), "other", _row("run", {**ENDED, "run_id": f"{RUN[:-1]}C"}, tenant="other"))
+    column, rest = OF_RUNS[kind]
+    row = {column: f"{RUN[:-1]}C.7", "run_id": run_id, **rest}
+    assert (await import_lines(world.stores(), "acme", _row(kind, row))).rows == 0
+    own = {column: f"{run_id}.7", "run_id": run_id, **rest}
+    assert (await import_lines(world.stores(), "acme", _row(kind, own))).rows == 1
+
+
+async def test_invariant_3_an_import_takes_no_outcome_of_a_run_of_another_tenant(world: World) -> None:
+    await import_lines(world.stores(), "other", _row("run", ENDED, tenant="other"))
+    line = _row("outcome", {**OUTCOME, "run_id": ENDED["run_id"]})
+    assert (await import_lines(world.stores(), "acme", line)).rows == 0
+
+
+async def test_a_row_that_names_its_user_and_time_was_erased_whatever_its_line_says(world: World) -> None:
+    before = [json.loads(line) for text in await pages(world) for line in text.splitlines()]
+    of_ann = [line for line in before if line["kind"] != "item" and line.get("row", {}).get("user_id") == ANN]
+    await erased(world, ANN)
+    now_ms = world.clock()
+    forged = "\n".join(json.dumps({**line, "owner": None, "at_ms": now_ms}) for line in of_ann)
+    done = await import_lines(world.stores(), "acme", forged)
+    assert (done.rows, done.erased) == (0, len(of_ann))
+    assert {line["kind"] for line in of_ann} >= {"message", "run", "conversation"}
+
+
+async def test_a_tenant_gets_no_more_than_100_agents_by_an_import(world: World) -> None:
+    def agent(number: int, version: int = 1, definition: str | None = "{}") -> str:
+        row = {
+            "agent_type": f"a{number}",
+            "version": version,
+            "definition": definition,
+            "digest": "",
+            "restored_from": None,
+        }
+        return _row("agent", {**row, "created_by": "person:ann", "created_at_ms": 7})
+
+    stores = world.stores()
+    had = len(world.sql_now("SELECT DISTINCT agent_type FROM agent_versions WHERE tenant_id = 'acme'"))
+    lines = [agent(number) for number in range(120)]
+    assert (await import_lines(stores, "acme", "\n".join(lines))).rows == 100 - had
+    assert (await import_lines(stores, "acme", agent(0, 2))).rows == 1
+    assert (await import_lines(stores, "acme", "\n".join([agent(0, 3, None), agent(119)]))).rows == 2
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -99,6 +200,10 @@ async def test_a_row_of_another_tenant_is_not_changed(world: World) -> None:
         _row("outcome", {**OUTCOME, "run_id": "r"}),
         _row("outcome", {**OUTCOME, "at_ms": -1}),
         _row("outcome", OUTCOME, at_ms=2**52),
+        _row("outcome", {**OUTCOME, "at_ms": 2**52}),
+        _row("run", {**ENDED, "created_at_ms": 2**52}),
+        _row("run", {**ENDED, "completed_at_ms": 2**52}),
+        _row("spent", {**SPENT, "day": 10**6}),
         _row("outcome", OUTCOME, owner="*"),
         _row("outcome", OUTCOME, version=2),
         _row("outcome", OUTCOME, tenant="A:B"),

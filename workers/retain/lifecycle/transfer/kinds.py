@@ -7,6 +7,7 @@ stores. What lasts for hours at most is not exported: working memory, runs under
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -26,12 +27,14 @@ Column = Literal[
     "real?",
     "time",
     "time?",
+    "day",
     "space",
 ]
 """What a column has. A question mark: or null.
 
 id: a ULID, alone or before a dot. named: the id of something that may be a ULID. whole: a whole number from 0. time: the
-same, in epoch milliseconds. space: a namespace key, whose second segment is the tenant.
+same, in epoch milliseconds, and not in the future. day: the same, in days since the epoch. space: a namespace key, whose
+second segment is the tenant.
 """
 
 _INSTANCE: Mapping[str, Column] = {"agent_type": "text", "instance_id": "text"}
@@ -51,7 +54,8 @@ class RowKind:
     says nothing about that time. condition: on the rows that are exported. needs: SQL that must hold for a row to be
     written. values: among which a column's value must be. written: SQL for a column's value, from `?` as it was exported.
     added: columns that earlier exports lack, with the value that they have then. listed: the table that lists the first
-    key's values of a tenant, where no index has the rows of a tenant in order.
+    key's values of a tenant, where no index has the rows of a tenant in order. counted: whether `needs` counts the rows of
+    the table, so that each row is written by a statement of its own.
     """
 
     name: str
@@ -67,9 +71,21 @@ class RowKind:
     written: Mapping[str, str] | None = None
     added: Mapping[str, str | int | None] | None = None
     listed: str | None = None
+    counted: bool = False
+
+    @property
+    def dating(self) -> tuple[str, ...]:
+        """The columns that have the time of a row's content, the first that is not null."""
+        return tuple(re.findall(r"\bt\.(\w+_ms)", self.at_ms or ""))
 
 
 _ENDED = ("completed", "failed", "cancelled")
+_NO_RUN_OF_OTHERS = """NOT EXISTS (SELECT 1 FROM agent_runs r
+  WHERE r.run_id IN (new.run_id, substr(new.{}, 1, 26)) AND r.tenant_id <> new.tenant_id)"""
+"""Ids that are made from a run's are taken once in a database: whoever has the run has them. It may be gone itself."""
+_OTHER_AGENTS = """(SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id
+  AND v.agent_type <> new.agent_type AND v.definition IS NOT NULL AND v.version = (
+    SELECT MAX(n.version) FROM agent_versions n WHERE n.tenant_id = v.tenant_id AND n.agent_type = v.agent_type))"""
 _HAS_RUN = "EXISTS (SELECT 1 FROM agent_runs r WHERE r.run_id = new.run_id AND r.tenant_id = new.tenant_id)"
 
 ROW_KINDS: Mapping[str, RowKind] = {
@@ -116,6 +132,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "t.at_ms",
             _OF_INSTANCE,
             history=True,
+            needs=_NO_RUN_OF_OTHERS.format("message_id"),
             values={"role": ("user", "assistant"), "recalled": (0, 1)},
         ),
         RowKind(
@@ -175,6 +192,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "t.created_at_ms",
             _OF_INSTANCE,
             history=True,
+            needs=_NO_RUN_OF_OTHERS.format("episode_id"),
         ),
         RowKind(
             "outcome",
@@ -193,6 +211,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "t.at_ms",
             _OWNER,
             history=True,
+            needs=_NO_RUN_OF_OTHERS.format("run_id"),
         ),
         RowKind(
             "prior",
@@ -231,6 +250,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "t.at_ms",
             _OF_INSTANCE,
             history=True,
+            needs=_NO_RUN_OF_OTHERS.format("decision_id"),
             values={"kind": ("outcome", "approval")},
         ),
         RowKind(
@@ -272,7 +292,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "model_calls",
             ("day", "agent_type", "purpose", "model"),
             {
-                "day": "whole",
+                "day": "day",
                 "agent_type": "text",
                 "purpose": "text",
                 "model": "text",
@@ -300,7 +320,9 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "t.created_at_ms",
             history=True,
             needs="new.version > 0 AND COALESCE(length(CAST(new.definition AS BLOB)), 0) <= 65536"
-            " AND (SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id) < 2000",
+            " AND (SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id) < 2000"
+            f" AND (new.definition IS NULL OR {_OTHER_AGENTS} < 100)",
+            counted=True,
         ),
         RowKind(
             "dataset",

@@ -144,7 +144,9 @@ def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> AnyLine |
         check_tenant(value.get("tenant"))
         if isinstance(at_ms := value.get("at_ms"), int) and at_ms > now_ms:
             raise InvalidInput("its at_ms is in the future", code="invalid_line")
-        return (read_item_line if kind == "item" else read_row_line)(number, value, tenant_id)
+        if kind == "item":
+            return read_item_line(number, value, tenant_id)
+        return read_row_line(number, value, tenant_id, now_ms)
     if kind == "page":
         PageLineShape.model_validate(value)
         return None

@@ -22,6 +22,7 @@ from retain.lifecycle.transfer.shapes import DatedLineShape
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.namespace import Namespace
 from retain.ports import Row, Sql, Statement
+from retain.retention import DAY_MS
 
 WRITTEN_BYTES = 500_000
 """Bytes of rows that one statement writes, unless one row has more."""
@@ -127,20 +128,30 @@ def _content(kind: RowKind, row: Row, now_ms: int) -> Mapping[str, object]:
     return {"owner": row["line_owner"], "at_ms": at_ms, "row": {name: row[name] for name in kind.columns}}
 
 
-def read_row_line(number: int, value: Mapping[str, object], tenant_id: str) -> RowLine:
-    """Return a line of a kind in `ROW_KINDS`, checked. Raises: InvalidInput; ValidationError."""
+def read_row_line(number: int, value: Mapping[str, object], tenant_id: str, now_ms: int) -> RowLine:
+    """Return a line of a kind in `ROW_KINDS`, checked. What the row says of its owner and time counts before the line.
+
+    Raises: InvalidInput, also for a time in the future; ValidationError.
+    """
     read = RowLineShape.model_validate(value)
     kind = ROW_KINDS[read.kind]
     row = {**(kind.added or {}), **read.row}
     unknown = sorted(set(row) ^ set(kind.columns))
     if unknown:
         raise InvalidInput(f"a {kind.name} has other fields: {', '.join(unknown)}", code="invalid_line")
-    cells = tuple(_cell(name, column, row[name], kind, read.tenant, tenant_id) for name, column in kind.columns.items())
-    owner = None if read.owner is None else check_user_id(read.owner)
-    return RowLine(number, kind.name, owner, read.at_ms, cells)
+    cells = tuple(
+        _cell(name, column, row[name], kind, read.tenant, tenant_id, now_ms) for name, column in kind.columns.items()
+    )
+    user_id = row.get("user_id") or read.owner
+    at_ms = next((at for name in kind.dating if isinstance(at := row[name], int)), read.at_ms)
+    return RowLine(
+        number, kind.name, None if user_id is None else check_user_id(user_id), min(at_ms, read.at_ms), cells
+    )
 
 
-def _cell(name: str, column: Column, value: object, kind: RowKind, source_tenant: str, tenant_id: str) -> Cell:
+def _cell(
+    name: str, column: Column, value: object, kind: RowKind, source_tenant: str, tenant_id: str, now_ms: int
+) -> Cell:
     """Return a column's value for the importing tenant. Raises: InvalidInput."""
     if value is None and column.endswith("?"):
         return None
@@ -150,7 +161,9 @@ def _cell(name: str, column: Column, value: object, kind: RowKind, source_tenant
     if name == "user_id":
         return check_user_id(value)
     plain = column.removesuffix("?")
-    if plain in ("whole", "time") and type(value) is int and 0 <= value < END_OF_NUMBERS:
+    if plain in ("whole", "time", "day") and type(value) is int and 0 <= value < END_OF_NUMBERS:
+        if value * {"whole": 0, "time": 1, "day": DAY_MS}[plain] > now_ms:
+            raise InvalidInput(f"its {name} is in the future", code="invalid_line")
         return value
     if plain == "real" and type(value) in (int, float):
         return float(str(value))
@@ -193,7 +206,8 @@ def writing(lines: Sequence[RowLine], tenant_id: str) -> list[Statement]:
     statements: list[Statement] = []
     for name, kind in ROW_KINDS.items():
         rows = [line.cells for line in lines if line.kind == name]
-        statements += [(_insert(kind), (json.dumps(part), tenant_id)) for part in _parts(rows)]
+        parts = [[row] for row in rows] if kind.counted else _parts(rows)
+        statements += [(_insert(kind), (json.dumps(part), tenant_id)) for part in parts]
     return statements
 
 

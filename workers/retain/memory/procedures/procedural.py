@@ -61,6 +61,7 @@ class RecordOutcome(OwedStatement):
           (run_id, tenant_id, agent_type, house, instance_id, task_type, workflow_id, score, at_ms)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_id) DO UPDATE SET score = excluded.score, at_ms = excluded.at_ms
+          WHERE tenant_id = excluded.tenant_id
     """
 
     run_id: str
