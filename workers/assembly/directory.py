@@ -38,13 +38,15 @@ def agents_context(root: Assembly) -> AgentsContext:
     )
 
 
+def tenant_models(root: Assembly) -> TenantModels:
+    """Return the models that tenants' own agents may name."""
+    settings = root.platform.settings
+    chat, more = settings.chat, settings.agent_models.split()
+    return TenantModels(chat.provider, chat.name, root.directory.catalogue.models(), more)
+
+
 def defined_agents(root: Assembly) -> DefinedAgents:
     """Return the agents that tenants define themselves."""
-    agents, settings = root.directory.agents, root.platform.settings
-
-    def models() -> TenantModels:
-        chat, more = settings.chat, settings.agent_models.split()
-        return TenantModels(chat.provider, chat.name, agents.catalogue.models(), more)
 
     async def warnings(tenant_id: str, definition: AgentDefinition) -> list[DefinitionProblem]:
         named = [(f"/tools/{place}", name) for place, name in enumerate(definition.tools)]
@@ -55,7 +57,9 @@ def defined_agents(root: Assembly) -> DefinedAgents:
             if not await _has_tool(root, tenant_id, name)
         ]
 
-    return DefinedAgents(agents, root.platform.sql, bindings.now_ms, models, warnings)
+    return DefinedAgents(
+        root.directory.agents, root.platform.sql, bindings.now_ms, lambda: tenant_models(root), warnings
+    )
 
 
 async def _has_tool(root: Assembly, tenant_id: str, name: str) -> bool:

@@ -6,12 +6,15 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import bindings
+from assembly.directory import tenant_models
+from retain.admin.definitions.checking import invalid_definition
 from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatModel
 from retain.models.embedders.static import table_file
 from retain.models.embedding import Embedder
 from retain.models.providers.counted import CountedChat
+from retain.models.providers.refused import RefusedChat
 from retain.models.reranking import Reranker
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
 from retain.tenants.model_calls import CallCounts, CallPayer
@@ -54,9 +57,17 @@ class ModelParts:
         return reranker(self._settings.rerank_model, self._ai, allow_requests=self._settings.chat.allow_requests)
 
     def chat(self, definition: AgentDefinition) -> ChatModel:
-        """Return the chat model that the agent names, or the deployment's when it names none."""
+        """Return the chat model that the agent names, or the deployment's when it names none.
+
+        That of a tenant's own agent is checked here as well: a definition may be older than the setting, or restored.
+        """
         wish = definition.model
         settings = chosen_chat(self._settings, provider=wish.provider, name=wish.name)
+        problems = (
+            [] if self._root.directory.catalogue.defines(definition) else tenant_models(self._root).problems(wish)
+        )
+        if problems:
+            return RefusedChat(settings.name, invalid_definition(problems))
         return chat_model(settings, self._chat_ports, lambda: self._root.directory.catalogue.script(wish.script))
 
     def deployment_chat(self, script: str, payer: CallPayer) -> ChatModel:

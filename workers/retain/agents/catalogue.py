@@ -46,6 +46,10 @@ class AgentCatalogue:
             raise NotFound(f"there is no agent of type {agent_type}", code="unknown_agent")
         return definition
 
+    def defines(self, definition: AgentDefinition) -> bool:
+        """Return whether a definition is one of these, and not a tenant's own of the same name."""
+        return self._agents.get(definition.type) == definition
+
     def page(
         self, *, limit: int, cursor: str | None, only: str | None = None
     ) -> tuple[list[AgentDefinition], str | None]:

@@ -22,10 +22,13 @@ from retain.agents.versions.version import (
     MAX_DEFINITION_BYTES,
     AgentVersion,
     digest_of_definition,
+    digest_of_text,
     stored_text,
     version_of,
 )
 from retain.errors import Conflict, Contended, NotFound, QuotaExceeded
+from retain.identifiers import check_agent_type
+from retain.json_text import read_own_json
 from retain.ports import Clock, Sql, SqlResult, SqlValue, Statement
 from retain.retention import DAY_MS
 
@@ -166,6 +169,21 @@ class DefinedAgents:
             return Checked(definition, (), None)
         problems = await self._problems(tenant_id, definition)
         return Checked(problems, await self._warnings(tenant_id, definition), digest_of_definition(definition))
+
+    def digest_of_imported(self, agent_type: str, definition_text: str) -> str:
+        """Return the digest of a version that an import brings, as it is stored.
+
+        What it names besides its model may come later, or be gone: an earlier version stays what it was.
+        Raises: InvalidInput (code `invalid_agent`, `invalid_agent_type`); LimitExceeded (code `agent_too_large`).
+        """
+        content = read_own_json(definition_text or "null")
+        if not isinstance(content, dict):
+            raise invalid_definition([DefinitionProblem("", "must be an object")])
+        definition = read_definition(check_agent_type(agent_type), content, MAX_DEFINITION_BYTES)
+        problems = definition if isinstance(definition, list) else self._models().problems(definition.model)
+        if problems:
+            raise invalid_definition(problems)
+        return digest_of_text(definition_text)
 
     async def roll_back(
         self, tenant_id: str, agent_type: str, version: int, *, by: str, based_on: int | None = None

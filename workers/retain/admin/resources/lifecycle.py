@@ -18,12 +18,13 @@ from retain.admin.answers.lifecycle import (
 )
 from retain.admin.context import AdminContext
 from retain.admin.erasing import erase_whole_tenant, erase_whole_user, require_tenant_or, shown_erasure
+from retain.admin.imported_lines import import_permitted
 from retain.errors import InvalidInput
 from retain.http import Response, json_response
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.export import export_page
 from retain.lifecycle.heads import Head, verified
-from retain.lifecycle.importing import Imported, import_lines
+from retain.lifecycle.importing import Imported
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
 from retain.roles.role import EVERY_TENANT
@@ -115,11 +116,7 @@ async def export_memories(context: AdminContext, request: TypedRequest[None, Exp
 
 async def import_memories(context: AdminContext, request: TypedRequest[str, ImportQuery]) -> Response:
     """Import up to 500 JSON lines, all or none. Idempotent. What was erased in the tenant is left out, unless asked for."""
-    wanted = request.query.include_erased
-    done = await import_lines(
-        context.stores, request.tenant_id, request.body, items=context.items, include_erased=wanted
-    )
-    return json_response(asdict(done))
+    return json_response(asdict(await import_permitted(context, request, include_erased=request.query.include_erased)))
 
 
 async def reindex(context: AdminContext, request: PathRequest) -> Response:
@@ -312,6 +309,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "import_too_large",
                 "content_taken",
                 "row_refused",
+                "role_required",
                 "contended",
                 ErrorGroup("those of putting an item"),
             ),

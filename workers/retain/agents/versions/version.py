@@ -85,4 +85,9 @@ def stored_text(definition: AgentDefinition) -> str:
 
 def digest_of_definition(definition: AgentDefinition) -> str:
     """Return the digest by which decisions and runs name a definition."""
-    return hashlib.sha256(stored_text(definition).encode()).hexdigest()[:16]
+    return digest_of_text(stored_text(definition))
+
+
+def digest_of_text(definition_text: str) -> str:
+    """Return the digest of a definition as it is stored."""
+    return hashlib.sha256(definition_text.encode()).hexdigest()[:16]

@@ -66,6 +66,11 @@ class ItemLine:
     sealed_for: str | None
     expires_at_ms: int | None
 
+    @property
+    def sealed_tenant(self) -> str | None:
+        """The tenant for which the value is sealed; None for plain text."""
+        return None if self.sealed_for is None else ItemKey.parse(self.sealed_for).namespace.tenant_id
+
 
 async def item_page(
     stores: Stores, tenant_id: str, after: str, limit_bytes: int
