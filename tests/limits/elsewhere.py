@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _FILES = "tests/agents/test_attachments.py::test_what_a_limit_allows_is_taken_and_more_is_refused"
+_STALLED = "tests/shell/test_deadlines.py::test_a_body_that_does_not_come_is_given_up"
 _DEADLINES = "tests/shell/test_deadlines.py::test_a_call_that_hangs_ends_with_the_code_of_its_store"
 
 TESTS: Mapping[str, str] = {
@@ -125,6 +126,16 @@ TESTS: Mapping[str, str] = {
     "retain.items.tiered_client.MAX_PROMOTED_BYTES": "tests/items/test_client.py::test_a_large_value_is_not_promoted",
     "retain.json_schema.MAX_FORMATTED": "tests/test_text_patterns.py::test_a_text_with_a_format_has_a_longest_length",
     "retain.limits.deadlines.AI_MS": _DEADLINES,
+    "retain.limits.deadlines.BODY_MS": _STALLED,
+    "retain.limits.deadlines.BODY_BYTES_PER_MS": _STALLED,
+    "retain.limits.room.BODY_BYTES": "tests/limits/test_room.py::"
+    "test_a_body_that_arrives_keeps_no_room_from_requests_without_one",
+    "retain.json_schema.MAX_STEPS": "tests/test_json_schema.py::"
+    "test_a_check_that_follows_too_many_references_is_a_violation",
+    "retain.json_schema.code.MAX_CODE_CHARACTERS": "tests/test_json_schema.py::"
+    "test_a_schema_whose_code_would_be_too_long_is_refused",
+    "retain.json_schema.code.MAX_SHOWN": "tests/test_json_schema.py::"
+    "test_a_violation_shows_a_short_rule_and_names_a_long_one",
     "retain.limits.deadlines.INSTANCE_MS": _DEADLINES,
     "retain.limits.deadlines.KV_MS": _DEADLINES,
     "retain.limits.deadlines.OBJECTS_MS": _DEADLINES,

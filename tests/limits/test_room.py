@@ -119,6 +119,19 @@ async def test_a_lease_releases_everything_also_after_an_error(clock: ManualCloc
     assert memory.arriving._fits(module.ARRIVING_BYTES)
 
 
+async def test_a_body_that_arrives_keeps_no_room_from_requests_without_one(clock: ManualClock) -> None:
+    memory = Memory(clock)
+    with memory.leased() as sender, memory.leased() as reader:
+        await sender.take_body(4 * MIB)
+        assert not memory.bodies._fits(SMALL_BYTES + 1)
+        await asyncio.wait_for(reader.take(0, KIND, module.REQUEST_BYTES), 1)
+        assert not memory.requests._fits(1)
+        sender.arrived()
+        assert memory.bodies._fits(module.BODY_BYTES)
+        assert not memory.requests._fits(1)
+    assert memory.requests._fits(module.REQUEST_BYTES)
+
+
 async def test_a_request_that_holds_an_answer_does_not_wait_for_another(clock: ManualClock) -> None:
     memory = Memory(clock)
     with memory.leased():

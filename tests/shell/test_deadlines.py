@@ -13,6 +13,8 @@ from retain.errors import RetainError, Unavailable
 from retain.ports import VectorEntry
 from tests.host.echo_server import echo_server
 from tests.shell.platform import js
+from tests.shell.platform.http import Request
+from tests.shell.platform.streams import ReadableStream
 from tests.shell.worker import Worker, bindings
 
 MEMORIES = "/admin/tenants/acme/memories"
@@ -75,6 +77,64 @@ async def test_a_call_that_hangs_ends_with_the_code_of_its_store(
         async with asyncio.timeout(5):
             await call(bindings.platform_of(worker.env))
     assert raised.value.code == code
+
+
+async def _stalled() -> AsyncIterator[bytes]:
+    yield b"{"
+    await hanging()
+
+
+def _stalling(length: dict[str, str]) -> Request:
+    request = Request("POST", f"http://127.0.0.1{MEMORIES}", length, [])
+    request.body = ReadableStream(_stalled())
+    return request
+
+
+LENGTHS = pytest.mark.parametrize(
+    "length", [{"content-length": "1000000"}, {}], ids=["with a length", "without a length"]
+)
+
+
+@LENGTHS
+async def test_a_body_that_does_not_come_holds_up_nobody(worker: Worker, length: dict[str, str]) -> None:
+    await worker.tenant()
+    stalled = [_stalling(length) for _ in range(3)]  # as much as requests may have together
+    sending = [asyncio.create_task(worker.send(one)) for one in stalled]
+    async with asyncio.timeout(8):
+        while not all(one.body is not None and one.body.received for one in stalled[:2]):
+            await asyncio.sleep(0)
+        assert (await worker.request("GET", MEMORIES)).status == 200
+        short = {"content-length": "20"}
+        assert (await worker.request("POST", MEMORIES, {"content": "short"}, headers=short)).status == 201
+    for one in sending:
+        one.cancel()
+    await asyncio.gather(*sending, return_exceptions=True)
+
+
+@LENGTHS
+@pytest.mark.usefixtures("hurried")
+async def test_a_body_that_does_not_come_is_given_up(worker: Worker, length: dict[str, str]) -> None:
+    await worker.tenant()
+    async with asyncio.timeout(5):
+        answer = await worker.send(_stalling(length))
+    assert (answer.status, answer.content["code"]) == (503, "body_interrupted")
+
+
+async def test_a_body_that_comes_slowly_but_steadily_is_read(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each piece takes a tenth of what a body may take before it has begun, and all of them longer."""
+    await worker.tenant()
+    monkeypatch.setattr(js, "pace", 0.01)
+    body = b'{"content": "' + b"a b " * 12_000 + b'"}'
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for start in range(0, len(body), 4_000):
+            await asyncio.sleep(0.01)
+            yield body[start : start + 4_000]
+
+    for length in ({"content-length": str(len(body))}, {}):
+        request = Request("POST", f"http://127.0.0.1{MEMORIES}", length, [])
+        request.body = ReadableStream(pieces())
+        assert (await worker.send(request)).status in (200, 201)
 
 
 async def test_a_call_that_answers_leaves_no_timer(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:

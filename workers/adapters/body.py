@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import AsyncGenerator
 
 import js
 from pyodide.ffi import JsException
 
+from adapters.deadline import within
 from retain.errors import InvalidInput, LimitExceeded, Unavailable
+from retain.limits.deadlines import BODY_BYTES_PER_MS, BODY_MS
+from retain.limits.room import SMALL_BYTES
 
 PIECE_BYTES = 64 * 1024
 """Largest piece of a body that is read at once."""
@@ -35,7 +39,8 @@ class ArrivingBody:
             raise self._too_large()
 
     async def text(self) -> str:
-        if self._announced is not None:  # the platform gives no more bytes than were announced
+        if self._announced is not None and self._announced <= SMALL_BYTES:
+            # The platform gives no more bytes than were announced. One that stops keeps no room from others.
             self._is_read = True
             try:
                 return _decoded((await self._request.arrayBuffer()).to_bytes())
@@ -55,14 +60,18 @@ class ArrivingBody:
         if not self._request.body:
             return
         reader = self._request.body.getReader(mode="byob")
-        view, received = js.Uint8Array.new(PIECE_BYTES), 0
+        view, received, waited_ms = js.Uint8Array.new(PIECE_BYTES), 0, 0.0
         try:
             while True:
+                began_s = time.monotonic()
                 try:
-                    piece = await reader.read(view)
-                except JsException as error:
+                    left_ms = BODY_MS + received // BODY_BYTES_PER_MS - int(waited_ms)
+                    async with within(max(left_ms, 1), "the body", "body_interrupted"):
+                        piece = await reader.read(view)
+                except (JsException, Unavailable) as error:
                     self._is_read = True
                     raise _interrupted() from error
+                waited_ms += (time.monotonic() - began_s) * 1000
                 if piece.done:
                     self._is_read = True
                     return
@@ -73,7 +82,8 @@ class ArrivingBody:
                 view = js.Uint8Array.new(piece.value.buffer)
                 yield content
         finally:
-            reader.releaseLock()
+            with contextlib.suppress(JsException):  # a read that nobody waits for any more
+                reader.releaseLock()
 
     async def discard_rest(self) -> None:
         """Receive and discard what was not read, unless it is huge. A sender that gives up meanwhile is not an error."""
@@ -109,4 +119,4 @@ def _decoded(content: bytes | bytearray) -> str:
 
 
 def _interrupted() -> Unavailable:
-    return Unavailable("the body did not arrive completely", code="body_interrupted")
+    return Unavailable("the body did not arrive completely, or not in time", code="body_interrupted")

@@ -1,11 +1,15 @@
 """How long a call outside may take, in milliseconds.
 
-The platform bounds none of these calls for a Worker, so a store that hangs would hold its request, and an instance, without
-end. Each is far above what the call takes when the store is well, and low enough for someone who waits for the answer.
-Requests over HTTP have bounds of their own: a tool's `timeout_ms`, and `retain.models.endpoint`. A run has the bound of its
-definition, `limits.run_minutes`.
+The platform bounds none of these calls for a Worker, nor how long a client takes to send a body, so a store that hangs would
+hold its request, and an instance, without end. Each is far above what the call takes when the store is well, and low enough
+for someone who waits for the answer. Requests over HTTP have bounds of their own: a tool's `timeout_ms`, and
+`retain.models.endpoint`. A run has the bound of its definition, `limits.run_minutes`.
 """
 
+BODY_MS = 10_000
+"""How long Retain waits, in all, for a request's body that is not small …"""
+BODY_BYTES_PER_MS = 16
+"""… and a millisecond more for so many bytes that have arrived."""
 KV_MS = 5_000
 """A call of KV. A key that is read for the first time in a place takes up to a second."""
 SQL_MS = 30_000

@@ -24,6 +24,9 @@ from retain.ports import Clock
 
 REQUEST_BYTES: Final = 3 * 1_048_576
 """What bodies and answers of requests may have together. Parsed and written again, they take several times as much."""
+BODY_BYTES: Final = 2 * 1_048_576
+"""What bodies may have together while they arrive, before they need room as a request does: so a sender that is slow, or
+stops, keeps nobody waiting but those who send large bodies themselves."""
 ARRIVING_BYTES: Final = 10 * 1_048_576
 """What answers of upstreams that are passed on may have together: the largest that a tool may permit."""
 RECALLING_BYTES: Final = 8 * 1_048_576
@@ -125,9 +128,11 @@ class Answered:
 
 
 class Memory:
-    """The memory of one isolate. requests: room for bodies and answers. arriving: room for answers of upstreams."""
+    """The memory of one isolate. requests: room for bodies and answers. bodies: for bodies while they arrive. arriving: for
+    answers of upstreams."""
 
     def __init__(self, clock: Clock) -> None:
+        self.bodies = Room(BODY_BYTES, clock)
         self.requests = Room(REQUEST_BYTES, clock)
         self.arriving = Room(ARRIVING_BYTES, clock)
         self.answered = Answered()
@@ -157,6 +162,14 @@ class Lease:
         expected = self._memory.answered.expected(kind, most_bytes) if most_bytes else 0
         await self._take(self._memory.requests, body_bytes + expected)
 
+    async def take_body(self, size_bytes: int) -> None:
+        """Take room for a body that arrives. Raises: as `Room.take`."""
+        await self._take(self._memory.bodies, size_bytes)
+
+    def arrived(self) -> None:
+        """Release what the body took while it arrived."""
+        self._release(self._memory.bodies)
+
     def answers(self, size_bytes: int, kind: tuple[str, str], most_bytes: int) -> None:
         """Note how large the answer is."""
         if most_bytes:
@@ -173,9 +186,13 @@ class Lease:
     def end(self) -> None:
         """Release everything."""
         self._ended = True
+        self._release(*{room for room, _ in self._taken})
+
+    def _release(self, *rooms: Room) -> None:
         for room, number in self._taken:
-            room.release(number)
-        self._taken.clear()
+            if room in rooms:
+                room.release(number)
+        self._taken = [(room, number) for room, number in self._taken if room not in rooms]
 
     async def _take(self, room: Room, size_bytes: int) -> None:
         number = await room.take(size_bytes)

@@ -126,11 +126,9 @@ class Router(Generic[Context]):
             path = {**path, "instance_id": request.bound.instance(path["instance_id"])}
         query = _query_of(route, request)
         kind = (route.path, path.get("tenant", ""))
-        if request.lease is not None:
-            await request.lease.take(_body_bytes(route, request), kind, route.answer_bytes)
+        request = await _received(route, request, kind)
         body = None
-        if route.body is not None:  # nothing of it has been read before: the caller may have no right to send it
-            request = await request.received(streamed=route.body.streamed)
+        if route.body is not None:
             body = route.body.read(request)
             if route.tenant_in == "body":
                 permitted = await permission(route, request, {"tenant": vars(body)["tenant"]})
@@ -142,6 +140,24 @@ class Router(Generic[Context]):
         if request.lease is not None:
             request.lease.answers(len(answer.body), kind, route.answer_bytes)
         return answer
+
+
+async def _received(route: Route[Context], request: Request, kind: tuple[str, str]) -> Request:
+    """Return the request with its body, and with room for it and for the answer.
+
+    Nothing of the body has been read before: the caller may have no right to send it. While it arrives it has room of
+    another kind, which one that is streamed keeps, and one that is whole gives back when the request has its own.
+    """
+    size, streamed = _body_bytes(route, request), route.body is not None and route.body.streamed
+    if request.lease is not None:
+        await request.lease.take_body(size)
+    if route.body is not None:
+        request = await request.received(streamed=streamed)
+    if request.lease is not None:
+        await request.lease.take(0 if streamed else size, kind, route.answer_bytes)
+        if not streamed:
+            request.lease.arrived()
+    return request
 
 
 def _body_bytes(route: Route[Context], request: Request) -> int:
