@@ -134,6 +134,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             history=True,
             needs=_NO_RUN_OF_OTHERS.format("message_id"),
             values={"role": ("user", "assistant"), "recalled": (0, 1)},
+            added={"attachments": None},
         ),
         RowKind(
             "run",
