@@ -39,6 +39,7 @@ WHERE job_id = ? AND state = 'running' AND {_NOT_ERASING} RETURNING job_id
 """
 _NOTE = "UPDATE backup_jobs SET error = ?, updated_at_ms = ?, lease_until_ms = 0 WHERE job_id = ? AND state = 'running'"
 _ABANDON = "DELETE FROM backup_jobs WHERE job_id = ? AND state = 'running'"
+_ABANDON_STOPPED = f"{_ABANDON} AND error IS NOT NULL AND lease_until_ms <= ? RETURNING job_id"
 _RELEASE = "UPDATE backup_jobs SET lease_until_ms = 0 WHERE job_id = ?"
 _ALL_OPEN = "SELECT * FROM backup_jobs WHERE state = 'running' ORDER BY updated_at_ms, job_id LIMIT ?"
 _LEASES = Leases("backup_jobs", "job_id")
@@ -133,6 +134,12 @@ class BackupJobs:
         """Remove an open job that can never be completed, with what is parked of it."""
         await self._sql.run(_ABANDON, job.job_id)
         await settle(self._sql, self._clock(), (job.tenant_id, "backup", job.job_id))
+
+    async def abandon_stopped(self, job: BackupJob) -> None:
+        """Remove an open job that stopped at an error and that no worker has in hand, with what is parked of it."""
+        now = self._clock()
+        if (await self._sql.run(_ABANDON_STOPPED, job.job_id, now)).rows:
+            await settle(self._sql, now, (job.tenant_id, "backup", job.job_id))
 
     async def fail(self, job: BackupJob, code: Code | ForeignCode) -> None:
         """Note what stopped the job for now, and park it in the error ledger."""

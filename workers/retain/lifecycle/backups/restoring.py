@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from retain.contracts.stored.document_index import DocumentIndex
@@ -65,15 +65,20 @@ class Restoring:
     async def advance(self, tenant_id: str, wanted: RestoreRequest) -> BackupJob:
         """Start the restore or continue it, for up to 3 pages; return its state.
 
-        Raises: NotFound (code `no_such_backup`); Conflict (code `restore_running`) while another one is open, (code
+        Another restore that stopped at an error is abandoned, since nothing may ever let it continue; what it has restored
+        stays.
+
+        Raises: NotFound (code `no_such_backup`); Conflict (code `restore_running`) while another one is under way, (code
             `erasure_running`); what stopped it, with the job resumable.
         """
         request = wanted.to_json()
         job = await self._jobs.find_open(tenant_id, "restore")
-        if job is None:
+        if job is None or not _is_for(job, request):
             parts = [asdict(part) for part in await self._parts(wanted)]
+            if job is not None:
+                await self._jobs.abandon_stopped(job)
             job = await self._jobs.opened(tenant_id, "restore", {**request, "parts": parts})
-        if {name: job.request[name] for name in request} != request:
+        if not _is_for(job, request):
             raise Conflict("another restore of the tenant is running", code="restore_running")
         return await self.resume(job)
 
@@ -150,6 +155,10 @@ class Restoring:
 
         await self._stores.history().transact(job.tenant_id, decide)
         await self._jobs.complete(job)
+
+
+def _is_for(job: BackupJob, request: Mapping[str, object]) -> bool:
+    return {name: job.request[name] for name in request} == request
 
 
 def _parts_at(known: Sequence[Manifest], at_ms: int) -> list[Part]:
