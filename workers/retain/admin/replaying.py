@@ -15,7 +15,7 @@ from retain.agents.calls.user import User
 from retain.agents.identity import instance_of
 from retain.agents.runs.tables import STATEMENTS
 from retain.contracts.stored.document_index import DocumentIndex
-from retain.errors import Conflict, NoSuchTool, RetainError
+from retain.errors import Conflict, ConstraintViolated, NoSuchTool, RetainError
 from retain.evaluation.runner import Runner
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.jobs import Jobs
@@ -34,6 +34,12 @@ CallTool = Callable[[str, str, JsonObject, str], Awaitable[tuple[int, bytes]]]
 """Calls a tool of a tenant in the gateway, with arguments and an idempotency key; returns the upstream's status and body."""
 
 _OWED = "SELECT statement, parameters FROM outbox_failures WHERE instance_key = ? AND entry_id = ?"
+_STILL_OWED = """
+INSERT INTO outbox_failures (instance_key, entry_id, tenant_id, statement, parameters, error, failed_at_ms)
+SELECT ?1, ?2, NULL, '', '', '', 0
+WHERE NOT EXISTS (SELECT 1 FROM outbox_failures WHERE instance_key = ?1 AND entry_id = ?2)
+"""
+"""Violates a constraint, so that the batch writes nothing, when the row was removed since it was read."""
 _WRITTEN = "DELETE FROM outbox_failures WHERE instance_key = ? AND entry_id = ?"
 _RUN = "SELECT input, texts, user_id FROM agent_runs WHERE run_id = ? AND tenant_id = ?"
 _USER = "SELECT name, locale, timezone FROM users WHERE tenant_id = ? AND user_id = ?"
@@ -165,11 +171,18 @@ class Replaying:
 
     async def _owed(self, concerns: str) -> _Done:
         key, _, entry = concerns.rpartition("#")
-        rows = (await self._sql.run(_OWED, key, int(entry))).rows
+        place = (key, int(entry))
+        rows = (await self._sql.run(_OWED, *place)).rows
         if not rows or rows[0]["statement"] not in STATEMENTS:
             raise _not_replayable("the row that was owed is no longer kept")
         values = tuple(read_own_json(rows[0]["parameters"]))
-        await self._sql.batch([(STATEMENTS[rows[0]["statement"]], values), (_WRITTEN, (key, int(entry)))])
+        again = STATEMENTS[rows[0]["statement"]], values
+        try:
+            await self._sql.batch([(_STILL_OWED, place), again, (_WRITTEN, place)])
+        except ConstraintViolated:
+            if not (await self._sql.run(_OWED, *place)).rows:
+                raise _not_replayable("the row that was owed is no longer kept") from None
+            raise
         return _Done({"written": rows[0]["statement"]})
 
     async def _run(self, error: ParkedError) -> _Done:

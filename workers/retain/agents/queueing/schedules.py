@@ -125,7 +125,11 @@ class Schedules:
             except InvalidInput as error:
                 raise Conflict("the schedule's time has passed; create another one", code="schedule_ended") from error
         changed = replace(
-            known, state=named.state or known.state, next_at_ms=next_ms, due_at_ms=next_ms, updated_at_ms=now
+            known,
+            state=named.state or known.state,
+            next_at_ms=next_ms,
+            due_at_ms=next_ms,
+            updated_at_ms=_changed_at(known, now),
         )
         await self._keep(changed)
         return changed
@@ -235,7 +239,7 @@ class Schedules:
         passing = isinstance(error, Unavailable | RateLimited) or error.code == "instance_busy"
         _log.warning("a schedule's run did not begin", extra={"schedule_id": schedule.schedule_id, "code": error.code})
         if passing and now < planned_ms + RETRIED_MS:
-            changed = replace(refused, due_at_ms=now + RETRY_MS, updated_at_ms=now)
+            changed = replace(refused, due_at_ms=now + RETRY_MS, updated_at_ms=_changed_at(schedule, now))
         else:
             changed = self._after(schedule, refused)
         self._ports.local.atomically(partial(self._write, changed))
@@ -252,7 +256,7 @@ class Schedules:
             next_at_ms=next_ms,
             due_at_ms=now + ENDED_KEPT_MS if next_ms is None else next_ms,
             last_at_ms=planned_ms,
-            updated_at_ms=now,
+            updated_at_ms=_changed_at(schedule, now),
         )
 
     def _write(self, schedule: Schedule) -> None:
@@ -262,6 +266,11 @@ class Schedules:
     def _drop(self, schedule_id: str) -> None:
         self._table.remove(schedule_id)
         self._outbox.add(self._identity.scope.tenant_id, DropSchedule(schedule_id))
+
+
+def _changed_at(known: Schedule, now_ms: int) -> int:
+    """Return the time of a change, later than the one before: clocks of machines differ, and D1 keeps the last change."""
+    return max(now_ms, known.updated_at_ms + 1)
 
 
 def _run_of(schedule: Schedule) -> RunRequest:

@@ -13,7 +13,7 @@ from retain.outbox import OwedStatement
 
 @dataclass(frozen=True, slots=True)
 class KeepSchedule(OwedStatement):
-    """The row of a schedule as it is now. request: as JSON."""
+    """The row of a schedule as it is now. A late copy does not replace a newer one. request: as JSON."""
 
     NAME: ClassVar[str] = "keep_schedule"
     SQL: ClassVar[str] = """
@@ -25,6 +25,7 @@ class KeepSchedule(OwedStatement):
           state = excluded.state, next_at_ms = excluded.next_at_ms, due_at_ms = excluded.due_at_ms,
           last_run_id = excluded.last_run_id, last_at_ms = excluded.last_at_ms, last_error = excluded.last_error,
           updated_at_ms = excluded.updated_at_ms
+        WHERE excluded.updated_at_ms >= schedules.updated_at_ms
     """
 
     schedule_id: str
@@ -72,9 +73,9 @@ class KeepSchedule(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class DropSchedule(OwedStatement):
-    """The schedule was deleted."""
+    """The schedule was deleted. Writes of it that were put aside go with its row (migrations/0067_dropped_schedules.sql)."""
 
     NAME: ClassVar[str] = "drop_schedule"
-    SQL: ClassVar[str] = "DELETE FROM schedules WHERE schedule_id = ?"
+    SQL: ClassVar[str] = "INSERT INTO dropped_schedules (schedule_id) VALUES (?)"
 
     schedule_id: str
