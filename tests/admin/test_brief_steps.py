@@ -139,6 +139,7 @@ COSTS: dict[str, dict[str, int]] = {
     "documents": {"sql.run": 1, **SETTLED},
     "overdue_runs": {"sql.run": 1, **SETTLED},
     "overdue_schedules": {"sql.run": 1, **SETTLED},
+    "overdue_deliveries": {"sql.run": 1, **SETTLED},
     "mutations": {"sql.run": 1, **SETTLED},
     "histories_that_lost_their_head": {"sql.run": 1, "objects.get": 1, "objects.put": 2, **SETTLED},
     "pruned": {"sql.batch": 1 + 21},

@@ -122,6 +122,7 @@ _DAILY_WORK = {
     "ingests",
     "items",
     "mutations",
+    "overdue_deliveries",
     "overdue_runs",
     "overdue_schedules",
     "pruned",

@@ -1,4 +1,7 @@
-"""Writes of instances that were put aside: a replay writes what is still owed, and nothing that was deleted meanwhile."""
+"""Writes of instances that were put aside: a replay writes what is still owed, and nothing that was deleted meanwhile.
+
+What follows from a write, a message to a webhook, follows from its replay.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,16 @@ from contextlib import closing
 import pytest
 
 from retain.admin.maintenance import keep_up_step
-from retain.errors import Conflict
+from retain.admin.overdue_deliveries import LATE_MS
+from retain.errors import Conflict, Unavailable
 from retain.ledgers.errors import ParkedError, list_errors
 from retain.outbox import MAX_REFUSALS
 from tests.agents.stepped_chat import says
 from tests.agents.test_schedules import HOURLY, changed, runs, scheduled, stored, until
+from tests.agents.test_webhooks import deliveries, webhook
 from tests.ledgers.test_errors import Desk
 from tests.lifecycle.world import MINUTE_MS
+from tests.support.faults import Fault
 from tests.support.instances import HOUR_MS
 
 
@@ -103,3 +109,40 @@ async def test_a_change_of_a_schedule_is_later_than_the_one_before_by_every_cloc
     await changed(desk, made["schedule_id"], "paused")
     await desk.settled()
     assert (await stored(desk, made["schedule_id"]))["state"] == "paused"
+
+
+async def test_the_end_of_a_run_that_a_replay_writes_is_sent_to_webhooks_by_the_daily_work(desk: Desk) -> None:
+    await webhook(desk)
+    desk.sql_now(
+        "CREATE TRIGGER full BEFORE UPDATE OF status ON agent_runs WHEN new.status = 'completed'"
+        " BEGIN SELECT RAISE(ABORT, 'full'); END"
+    )
+    await desk.run("clerk", "hello")
+    entry = await put_aside(desk)
+    desk.sql_now("DROP TRIGGER full")
+    assert await desk.replay(entry) == ("replayed", {"written": "close_cached_run"})
+    desk.sql_now("UPDATE webhook_deliveries SET due_at_ms = ?", desk.clock() - LATE_MS)
+    assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": 0, "failed": 0}
+    desk.clock.advance(1)
+    assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": 1, "failed": 0}
+    await desk.settled()
+    assert await deliveries(desk) == [("run.completed", "delivered", 1, 204, None)]
+
+
+async def test_messages_of_an_instance_that_does_not_answer_come_after_all_others(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retain.admin.overdue_deliveries.OVERDUE_A_DAY", 1)
+    desk.receiver.status = 500
+    await webhook(desk)
+    for name in ("one", "two"):
+        await desk.run("clerk", "hello", instance=name)
+        await desk.settled()
+        await desk.lose(f"clerk:acme:{name}")
+    desk.receiver.status = 204
+    desk.clock.advance(2 * LATE_MS)
+    desk.faults.plan(Fault(Unavailable("down"), point="sql.run", nth=2))
+    assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": 0, "failed": 1}
+    assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": 1, "failed": 0}
+    await desk.settled()
+    assert sorted(status for _, status, *_ in await deliveries(desk)) == ["delivered", "pending"]

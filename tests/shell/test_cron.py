@@ -99,6 +99,7 @@ async def test_the_brief_says_what_was_done_and_counts_the_tables(worker: Worker
         "documents": {"tenants_failed": 0},
         "overdue_runs": {"asked": 0, "failed": 0},
         "overdue_schedules": {"asked": 0, "failed": 0},
+        "overdue_deliveries": {"asked": 0, "failed": 0},
         "unlisted_writes": {"parked": 0},
         "earlier_copies": {"removed": 0},
         "attachment_objects": {"removed": 0},

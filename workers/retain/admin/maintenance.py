@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
+from retain.admin.overdue_deliveries import ask_for_overdue_deliveries
 from retain.admin.schedules.listed import ask_for_overdue_schedules
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
@@ -280,6 +281,10 @@ async def _overdue_schedules(stores: Stores) -> object:
     return await ask_for_overdue_schedules(stores.sql, stores.instances, stores.clock)
 
 
+async def _overdue_deliveries(stores: Stores) -> object:
+    return await ask_for_overdue_deliveries(stores.sql, stores.instances, stores.clock)
+
+
 async def _heads(stores: Stores) -> object:
     return await keep_heads(stores)
 
@@ -306,6 +311,7 @@ KEEPING_UP: Mapping[str, Callable[[Stores], Awaitable[object]]] = {
     "documents": _documents,
     "overdue_runs": _overdue_runs,
     "overdue_schedules": _overdue_schedules,
+    "overdue_deliveries": _overdue_deliveries,
     "unlisted_writes": _unlisted_writes,
     COPIES: _earlier_copies,
     FILES: _attachment_objects,

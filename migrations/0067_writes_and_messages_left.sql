@@ -11,4 +11,7 @@ CREATE TRIGGER schedules_dropped INSTEAD OF INSERT ON dropped_schedules BEGIN
 END;
 CREATE INDEX outbox_failures_of_schedules ON outbox_failures (parameters ->> 0) WHERE statement = 'keep_schedule';
 
+-- What was due to be sent to webhooks, and was not.
+CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at_ms) WHERE status = 'pending';
+
 INSERT INTO schema_versions (version, usable_from) VALUES (67, 42);

@@ -1,0 +1,41 @@
+"""Messages to webhooks that no instance sends: of one that has lost its storage, or of a run whose end a replay wrote."""
+
+from __future__ import annotations
+
+import logging
+
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.requests import RedeliverRequest
+from retain.agents.identity import instance_of
+from retain.errors import RetainError
+from retain.ports import AgentInstances, Clock, Sql
+
+LATE_MS = 3_600_000
+"""How long after a message was due the daily work asks the instance of its run to send it."""
+OVERDUE_A_DAY = 50
+# Each is due again, so that one that fails comes after all others the next day. A deleted run is sent nothing more.
+_OVERDUE = """
+UPDATE webhook_deliveries SET due_at_ms = ?1 WHERE (tenant_id, webhook_id, message_id) IN (
+  SELECT d.tenant_id, d.webhook_id, d.message_id FROM webhook_deliveries d INDEXED BY webhook_deliveries_due
+  WHERE d.status = 'pending' AND d.due_at_ms < ?2 AND EXISTS (SELECT 1 FROM agent_runs r WHERE r.run_id = d.run_id)
+  ORDER BY d.due_at_ms LIMIT ?3)
+RETURNING tenant_id, webhook_id, message_id, run_id, agent_type, instance_id
+"""
+
+_log = logging.getLogger(__name__)
+
+
+async def ask_for_overdue_deliveries(sql: Sql, instances: AgentInstances, clock: Clock) -> dict[str, int]:
+    """Ask the instances to send what was due an hour ago; return how many messages were asked for, and failed."""
+    counts = {"asked": 0, "failed": 0}
+    now = clock()
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
+        client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
+        try:
+            await client.redeliver(RedeliverRequest(row["run_id"], row["webhook_id"], row["message_id"]))
+            counts["asked"] += 1
+        except RetainError as error:
+            named = {"run_id": row["run_id"], "code": error.code}
+            _log.warning("a message to a webhook that is overdue was not sent", extra=named)
+            counts["failed"] += 1
+    return counts
