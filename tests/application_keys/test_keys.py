@@ -171,6 +171,20 @@ async def test_a_rotated_key_is_accepted_until_its_grace_period_ends(
     await later.done()
 
 
+@pytest.mark.parametrize("lives_ms", [None, 1000 * MINUTE_MS])
+async def test_a_rotation_that_is_repeated_after_its_answer_was_lost_makes_a_key_that_lives_as_long(
+    keys: ApplicationKeys, clock: ManualClock, later: Later, lives_ms: int | None
+) -> None:
+    ends_ms = None if lives_ms is None else clock() + lives_ms
+    made, _ = await keys.create("acme", "shop", ["runs"], by="ada", expires_at_ms=ends_ms)
+    for _ in range(3):
+        clock.advance(MINUTE_MS)
+        old, new, _ = await keys.rotate("acme", made.key_id, by="bob", grace_ms=60 * MINUTE_MS)
+        assert new.expires_at_ms == (None if lives_ms is None else clock() + lives_ms)
+    assert old.expires_at_ms == made.created_at_ms + 61 * MINUTE_MS, "the first grace period"
+    await later.done()
+
+
 async def test_a_grace_period_does_not_lengthen_the_life_of_a_key(
     keys: ApplicationKeys, clock: ManualClock, later: Later
 ) -> None:

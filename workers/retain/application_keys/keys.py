@@ -55,9 +55,12 @@ _REVOKE = f"""
 UPDATE application_keys SET revoked_at_ms = ? WHERE tenant_id = ? AND key_id = ? AND revoked_at_ms IS NULL
 RETURNING {_COLUMNS}
 """  # noqa: S608
-_LIMIT_LIFE = """
-UPDATE application_keys SET expires_at_ms = MIN(COALESCE(expires_at_ms, ?), ?) WHERE tenant_id = ? AND key_id = ?
-"""
+_LIVES = "COALESCE(lives_ms, expires_at_ms - created_at_ms, -1)"
+_LIFE = f"SELECT NULLIF({_LIVES}, -1) AS lives_ms FROM application_keys WHERE tenant_id = ? AND key_id = ?"  # noqa: S608
+_LIMIT_LIFE = f"""
+UPDATE application_keys SET lives_ms = {_LIVES}, expires_at_ms = MIN(COALESCE(expires_at_ms, ?), ?)
+WHERE tenant_id = ? AND key_id = ?
+"""  # noqa: S608
 _USED = """
 UPDATE application_keys SET last_used_at_ms = ?
 WHERE key_id = ? AND (last_used_at_ms IS NULL OR last_used_at_ms <= ?)
@@ -153,15 +156,16 @@ class ApplicationKeys:
     ) -> tuple[ApplicationKey, ApplicationKey, str]:
         """Create a key like another one, which expires after the grace period; return the old one, the new one and its text.
 
-        The new one lives as long as the old one was to. It is written first: if the old one could then not be changed,
-        both are valid, and the old one can be revoked. Raises: NotFound (code `no_such_key`), also for a key that is no
-        longer valid; QuotaExceeded (code `too_many_keys`).
+        The new one lives as long as the old one was to, also when the old one was replaced before. It is written first: if
+        the old one could then not be changed, both are valid, and the old one can be revoked.
+
+        Raises: NotFound (code `no_such_key`), also for a key that is no longer valid; QuotaExceeded (code `too_many_keys`).
         """
         now_ms = self._clock()
         old = await self._one(tenant_id, key_id)
         if not old.valid(now_ms):
             raise NotFound("the key is no longer valid", code="no_such_key")
-        lives_ms = None if old.expires_at_ms is None else old.expires_at_ms - old.created_at_ms
+        lives_ms = (await self._sql.run(_LIFE, tenant_id, key_id)).rows[0]["lives_ms"]
         expires_at_ms = None if lives_ms is None else now_ms + lives_ms
         new, text = await self.create(
             tenant_id, old.name, old.scopes, by=by, origins=old.origins, expires_at_ms=expires_at_ms

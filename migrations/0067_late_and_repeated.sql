@@ -14,4 +14,8 @@ CREATE INDEX outbox_failures_of_schedules ON outbox_failures (parameters ->> 0) 
 -- What was due to be sent to webhooks, and was not.
 CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at_ms) WHERE status = 'pending';
 
+-- How long a key was to live before another one replaced it; -1: for ever; NULL: it was not replaced. A rotation that is
+-- repeated gives the next one the same life.
+ALTER TABLE application_keys ADD COLUMN lives_ms INTEGER;
+
 INSERT INTO schema_versions (version, usable_from) VALUES (67, 42);
