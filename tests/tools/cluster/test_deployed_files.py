@@ -29,6 +29,13 @@ def test_systemd_reads_the_unit(tmp_path: Path) -> None:
     assert (read.returncode, read.stderr) == (0, "")
 
 
+def test_systemd_starts_a_node_again_for_as_long_as_it_takes() -> None:
+    unit = (_FOLDER / "retain-node.service").read_text()
+    head, _, service = unit.partition("[Service]")
+    assert "StartLimitIntervalSec=0\n" in head, "it gives a unit up that was started five times in ten seconds"
+    assert "Restart=always\n" in service
+
+
 def test_every_variable_of_the_script_and_every_file_of_the_composition_is_known() -> None:
     composition = yaml.compose((_FOLDER / "compose.yaml").read_text())
     assert composition is not None, "it is YAML"
