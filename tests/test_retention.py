@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from retain.admin.maintenance import retention_rules
 from retain.agents.runs.owed import EARLIER, CloseRun, StartRun
-from retain.errors import Unavailable
+from retain.errors import ConstraintViolated, Unavailable
 from retain.host.sql import SqliteSql
 from retain.json_text import Json
 from retain.memory.conversations.statements import AppendMessage
@@ -249,6 +249,19 @@ async def test_a_pruning_that_failed_is_resumed(sql: SqliteSql, at: int) -> None
     assert await holding_text(sql) == []
     [row] = (await sql.run("SELECT SUM(episodes) AS n FROM episode_counts")).rows
     assert row["n"] == 0
+
+
+async def test_a_rule_that_fails_does_not_keep_the_others_from_what_is_too_old(sql: SqliteSql) -> None:
+    await sql.batch([episode("e", 100), event(1, 100), started("r", 500), message(1, 100)])
+    await sql.run("CREATE TRIGGER broken BEFORE DELETE ON memory_episodes BEGIN SELECT RAISE(ABORT, 'refused'); END")
+    with pytest.raises(ConstraintViolated):
+        await prune(sql, NOW, RULES)
+    left = [
+        name
+        for name in ("memory_episodes", "run_events", "agent_runs", "conversation_messages")
+        if (await sql.run(f"SELECT 1 FROM {name}")).rows
+    ]
+    assert left == ["memory_episodes"]
 
 
 ages = st.lists(st.tuples(st.sampled_from(["episode", "event", "run"]), st.sampled_from([1, 90, 91, 401])), max_size=25)

@@ -223,6 +223,21 @@ async def test_the_cron_says_that_jobs_are_left_unless_all_that_it_took_failed(
     assert passes[0][0] == {"completed": 0 if away else 2, "running": 0, "failed": 2 if away else 0}
 
 
+async def test_the_cron_resumes_an_interrupted_job_although_others_fail(substrate: IngestSubstrate) -> None:
+    broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
+    works, substrate.extractor = substrate.extractor, lambda: broken
+    for chat in ("first", "second"):
+        await substrate.ingest(chat, turns("Bea: One."))
+    substrate.clock.advance(1)
+    receipt = await substrate.ingestion().receive("third", turns("Bea: One."))
+    await substrate.sql.run("UPDATE ingest_jobs SET lease_until_ms = 1 WHERE job_id = ?", receipt.job.job_id)
+    for _ in range(2):
+        substrate.clock.advance(LEASE_MS)
+        await continue_interrupted(substrate.sql, substrate.clock, substrate.ingestion, limit=2)
+        substrate.extractor = works
+    assert (await job_of(substrate, receipt.job)).state == "completed"
+
+
 async def test_the_cron_gives_up_a_hopeless_job_and_reports_it(substrate: IngestSubstrate) -> None:
     broken = Breaking(Unavailable("the model is away", code="model_unavailable"))
     substrate.extractor = lambda: broken

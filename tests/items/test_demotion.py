@@ -10,6 +10,7 @@ import pytest
 from retain.errors import Unavailable
 from retain.items.demotion import AgedDemotion, Decision, DemotionCandidate
 from retain.items.placement import MATRIX, read_placements
+from retain.ledgers.errors import list_errors
 from tests.items.world import DAY_MS, UNHURRIED, Tiered
 from tests.support.faults import Fault
 
@@ -117,9 +118,12 @@ async def test_an_item_that_fails_does_not_stop_the_others(world: Tiered) -> Non
     world.faults.plan(Fault(Unavailable("down"), 2, point="objects.put"))
     done = await world.demotion().run()
     assert (done["moved"], done["failed"]) == (2, 1)
+    [parked] = (await list_errors(world.sql, stage="demotion")).entries
     world.clock.advance(DAY_MS)
     assert (await world.demotion().run())["moved"] == 1
     assert len(await world.cold()) == 3
+    [settled] = (await list_errors(world.sql, stage="demotion")).entries
+    assert (parked.state, settled.state, settled.error_id) == ("parked", "replayed", parked.error_id)
 
 
 async def test_what_expired_and_what_was_deleted_is_removed_finally(world: Tiered) -> None:

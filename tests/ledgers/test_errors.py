@@ -251,6 +251,16 @@ async def test_vectors_are_parked_when_they_failed_repeatedly_and_settled_when_t
     assert (await desk.parked("vectors", "replayed")).settled_by is None
 
 
+async def test_documents_that_were_not_sent_are_settled_when_the_daily_work_sends_them(desk: Desk) -> None:
+    desk.sql_now("INSERT INTO vector_removals (vector_id, tenant_id, at_ms) VALUES ('document.1.1', 'acme', 1)")
+    desk.faults.plan(Fault(Unavailable("down"), point="index.delete_by_ids"))
+    assert await keep_up_step("documents", desk.stores()) == {"tenants_failed": 1}
+    await desk.parked("documents")
+    desk.clock.advance(1)
+    assert await keep_up_step("documents", desk.stores()) == {"tenants_failed": 0}
+    assert (await desk.parked("documents", "replayed")).settled_by is None
+
+
 async def test_vectors_are_settled_by_a_replay(desk: Desk) -> None:
     record_id = await desk.store("A lamp.")
     await park(desk.sql, Trouble("vectors", record_id, "vector_index_unavailable", NOW, "acme"))

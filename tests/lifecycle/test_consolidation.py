@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import RetainError, Unavailable
+from retain.ledgers.errors import list_errors
 from retain.lifecycle import consolidation
 from retain.lifecycle.consolidation import Consolidated, consolidate, likeness, similarity
 from retain.lifecycle.verification import verify_page
@@ -300,6 +301,62 @@ async def test_a_tenant_that_fails_does_not_stop_the_others(world: World) -> Non
     assert (done.superseded, done.failed) == (1, 1)
     world.sql_now("DELETE FROM erased_tenants")
     assert (await consolidate(world.stores())).superseded == 1
+
+
+async def test_tenants_whose_expired_records_cannot_be_deleted_come_after_all_others_and_after_each_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consolidation, "EXPIRED_PER_RUN", 2)
+    for tenant in ("aaa", "bbb", "ccc"):
+        lamps = [NewRecord(f"Lamp {n} is lit.", expires_at_ms=world.clock() + 1) for n in range(2)]
+        await world.store_all(lamps, tenant=tenant)
+    world.sql_now(
+        "CREATE TRIGGER broken BEFORE INSERT ON memory_events WHEN new.tenant_id <> 'ccc' AND new.kind = 'deleted'"
+        " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    )
+    tried: list[list[str]] = []
+    for _ in range(4):
+        world.clock.advance(2)
+        await consolidate(world.stores())
+        found = (await list_errors(world.sql, stage="consolidation")).entries
+        tried.append([one.tenant_id for one in found if one.last_at_ms == world.clock()])
+    assert tried == [["aaa"], ["bbb"], [], ["aaa"]]
+    assert world.sql_now("SELECT 1 FROM memory_records WHERE tenant_id = 'ccc'") == []
+
+
+async def test_a_tenant_whose_new_records_cannot_be_compared_comes_after_all_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consolidation, "COMPARED_PER_RUN", 2)
+    for tenant, records in (("aaa", 20), ("bbb", 2)):
+        await world.store_all([NewRecord(f"Lamp {n} is lit.") for n in range(records)], tenant=tenant)
+    world.sql_now(
+        "CREATE TRIGGER broken BEFORE UPDATE ON memory_likeness WHEN new.tenant_id = 'aaa'"
+        " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+    )
+    for _ in range(4):
+        world.clock.advance(2)
+        await consolidate(world.stores())
+    new = world.sql_now("SELECT tenant_id, COUNT(*) AS n FROM memory_likeness WHERE key IS NULL GROUP BY tenant_id")
+    assert new == [{"tenant_id": "aaa", "n": 20}]
+
+
+async def test_what_was_parked_is_settled_when_the_tenant_is_consolidated(world: World) -> None:
+    for tenant in ("acme", "other"):
+        await world.store("Bob likes tea.", tenant=tenant)
+        world.sql_now(
+            f"CREATE TRIGGER of_{tenant} BEFORE UPDATE ON memory_likeness WHEN new.tenant_id = '{tenant}'"
+            " BEGIN SELECT RAISE(ABORT, 'refused'); END"
+        )
+    await consolidate(world.stores())
+    world.clock.advance(1)
+    world.sql_now("DROP TRIGGER of_acme")
+    await consolidate(world.stores())
+    found = (await list_errors(world.sql, stage="consolidation")).entries
+    assert {one.tenant_id: (one.state, one.attempts) for one in found} == {
+        "acme": ("replayed", 1),
+        "other": ("parked", 2),
+    }
 
 
 async def test_a_consolidation_that_stops_anywhere_is_finished_by_the_next(world: World) -> None:

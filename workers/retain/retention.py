@@ -6,11 +6,15 @@ whatever the number of tenants.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from retain.errors import RetainError
 from retain.ports import Sql
+
+_log = logging.getLogger(__name__)
 
 DAY_MS = 24 * 3600 * 1000
 TEXT_KEPT_MS = 90 * DAY_MS
@@ -78,17 +82,25 @@ async def prune(sql: Sql, now_ms: int, rules: Iterable[RetentionRule], statement
     """Remove what is too old, a slice of each rule in turn; return what was removed.
 
     statements: how many this call may run, no fewer than a slice of each rule has. Idempotent and resumable: a slice is
-    one transaction, and nothing else records the progress. Raises: Unavailable; then the slices before it are done.
+    one transaction, and nothing else records the progress. A rule that fails does not stop the others.
+    Raises: the first error, when the slices of all other rules are done.
     """
     waiting = deque(rules)
     removed: dict[str, Counter[str]] = {rule.name: Counter() for rule in waiting}
-    spent = 0
+    spent, errors = 0, list[RetainError]()
     while waiting and spent + len(waiting[0].statements) <= statements:
         rule = waiting.popleft()
         values = (now_ms - rule.kept_ms, rule.rows)
         spent += len(rule.statements)
-        *_, last = await sql.batch([(statement, values) for statement in rule.statements])
+        try:
+            *_, last = await sql.batch([(statement, values) for statement in rule.statements])
+        except RetainError as error:
+            _log.error("a rule of retention failed", extra={"rule": rule.name, "code": error.code})
+            errors.append(error)
+            continue
         removed[rule.name].update(row["tenant_id"] for row in last.rows)
         if len(last.rows) >= rule.rows:
             waiting.append(rule)
+    if errors:
+        raise errors[0]
     return Pruned(removed, spent, complete=not waiting)

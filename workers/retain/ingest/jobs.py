@@ -62,7 +62,7 @@ WHERE job_id = ? AND state <> 'completed'
 """
 _OPEN = """
 SELECT * FROM ingest_jobs WHERE state <> 'completed' AND lease_until_ms <= ? AND attempts < ?
-ORDER BY lease_until_ms, job_id LIMIT ?
+ORDER BY updated_at_ms, job_id LIMIT ?
 """
 _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
@@ -289,7 +289,7 @@ class Jobs:
         await self._sql.run(_FAIL, stopped, self._clock(), job.job_id)
 
     async def interrupted(self, limit: int) -> list[IngestJob]:
-        """Return jobs that are not done and that nobody works on, the longest waiting first."""
+        """Return jobs that are not done and that nobody works on, the one that was tried least recently first."""
         rows = (await self._sql.run(_OPEN, self._clock(), MAX_ATTEMPTS, limit)).rows
         return [_job(row) for row in rows]
 

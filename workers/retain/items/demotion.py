@@ -49,6 +49,11 @@ _LOOKED = """
 UPDATE memory_items SET looked_at_ms = ? WHERE (tenant_id, key) IN (
   SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
 """
+_SETTLED = """
+UPDATE error_ledger SET state = 'replayed', settled_at_ms = ?, settled_by = NULL
+WHERE stage = 'demotion' AND state = 'parked' AND (tenant_id, concerns) IN (
+  SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
+"""
 _VALUE = "SELECT value FROM memory_items WHERE tenant_id = ? AND key = ? AND version = ? AND key_id IS NULL"
 _NOTE = "INSERT INTO memory_item_objects (object_key, tenant_id, key, noted_at_ms) VALUES (?, ?, ?, ?)"
 _MOVE = """
@@ -169,6 +174,7 @@ class Demotion:
         searched = await self._unsealed.seal(rows)
         done.update(searched.counts)
         looked: list[list[str]] = []
+        failed: list[list[str]] = []
         for row in rows:
             if (row["tenant_id"], row["key"]) in searched.postponed:
                 continue
@@ -181,9 +187,11 @@ class Demotion:
                 _log.warning("an item was not demoted", extra={"code": error.code, "decision": decision})
                 await park(self._sql, _trouble(row, error, self._clock()))
                 done["failed"] += 1
+                failed.append([row["tenant_id"], row["key"]])
             looked.append([row["tenant_id"], row["key"]])
         if looked:
-            await self._sql.run(_LOOKED, self._clock(), json.dumps(looked))
+            now, well = self._clock(), [one for one in looked if one not in failed]
+            await self._sql.batch([(_LOOKED, (now, json.dumps(looked))), (_SETTLED, (now, json.dumps(well)))])
         done["objects"] = await self._sweep(moves)
         return {name: count for name, count in done.items() if name != "kept"}
 

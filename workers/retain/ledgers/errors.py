@@ -56,6 +56,10 @@ WHERE excluded.last_at_ms > last_at_ms
 _SETTLE = """
 UPDATE error_ledger SET state = ?, settled_at_ms = ?, settled_by = ? WHERE error_id = ? AND state = 'parked'
 """
+_SETTLE_EARLIER = """
+UPDATE error_ledger SET state = 'replayed', settled_at_ms = ?, settled_by = NULL
+WHERE stage = ? AND state = 'parked' AND last_at_ms < ? AND tenant_id NOT IN (SELECT value FROM json_each(?))
+"""
 FIND = "SELECT * FROM error_ledger WHERE error_id = ?"
 """Finds an error by its id."""
 
@@ -140,6 +144,14 @@ async def settle(
     also: what is written in the same transaction.
     """
     await _written(sql, [*((_SETTLE, ("replayed", now_ms, by, error_id_of(*thing))) for thing in things), *also])
+
+
+async def settle_earlier(sql: Sql, now_ms: int, stage: Stage, before_ms: int, *, failed: Sequence[str]) -> None:
+    """Note that all work of a stage has succeeded, of every tenant but those that failed. Raises nothing.
+
+    before_ms: when the work began. What was parked since then stays as it is.
+    """
+    await _written(sql, [(_SETTLE_EARLIER, (now_ms, stage, before_ms, json.dumps(failed)))])
 
 
 async def dismiss(sql: Sql, now_ms: int, error_id: str, by: str, also: Sequence[Statement] = ()) -> None:

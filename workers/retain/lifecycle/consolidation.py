@@ -17,14 +17,14 @@ import logging
 import math
 import re
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from itertools import groupby
 from typing import Any
 
 from retain.errors import RetainError
 from retain.identifiers import new_id
-from retain.ledgers.errors import Trouble, park
+from retain.ledgers.errors import Trouble, park, settle_earlier
 from retain.lifecycle.stores import Stores
 from retain.limits.d1_calls import used_up
 from retain.memory.recall.compatible import compatible
@@ -62,11 +62,22 @@ _HYPHENATED = re.compile(r"(?<=\w)-(?=\w)")
 _log = logging.getLogger(__name__)
 _Work = Callable[[Stores, str, Sequence[str], "Consolidated"], Awaitable[None]]
 
-_EXPIRED = """
-SELECT id, tenant_id, kind FROM memory_records WHERE expires_at_ms <= ?
-  AND (kind <> 'task' OR valid_to_ms IS NULL OR valid_to_ms > expires_at_ms) ORDER BY tenant_id, expires_at_ms, id LIMIT ?
+# A tenant that could not be consolidated comes after all others, and of several the one that was tried first.
+_PARKED = "SELECT tenant_id, last_at_ms FROM error_ledger WHERE stage = 'consolidation' AND state = 'parked'"
+_EXPIRED = f"""
+SELECT r.id, r.tenant_id, r.kind FROM memory_records r LEFT JOIN ({_PARKED}) p ON p.tenant_id = r.tenant_id
+WHERE r.expires_at_ms <= ? AND (r.kind <> 'task' OR r.valid_to_ms IS NULL OR r.valid_to_ms > r.expires_at_ms)
+ORDER BY p.last_at_ms, r.tenant_id, r.expires_at_ms, r.id LIMIT ?
 """
-_NEW = "SELECT record_id AS id, tenant_id FROM memory_likeness WHERE key IS NULL ORDER BY record_id LIMIT ?"
+_NEW = f"""
+SELECT id, tenant_id, 0 AS tried_at_ms FROM (SELECT record_id AS id, tenant_id FROM memory_likeness
+  WHERE key IS NULL AND tenant_id NOT IN (SELECT tenant_id FROM ({_PARKED})) ORDER BY record_id LIMIT ?1)
+UNION ALL
+SELECT id, tenant_id, tried_at_ms FROM (SELECT l.record_id AS id, l.tenant_id, p.last_at_ms AS tried_at_ms
+  FROM ({_PARKED}) p CROSS JOIN memory_likeness l ON l.tenant_id = p.tenant_id AND l.key IS NULL
+  ORDER BY p.last_at_ms, l.record_id LIMIT ?1)
+LIMIT ?1
+"""
 _RECORDS = f"""
 SELECT r.*, {LAST_EVENT}, COALESCE(s.parts, 0) AS parts
 FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number
@@ -87,7 +98,7 @@ class Consolidated:
     """What a run did.
 
     compared: records examined for duplicates. failed: batches left for the next run, one tenant each. complete: whether
-    nothing else is left for it.
+    nothing else is left for it. tenants_failed: those of the batches.
     """
 
     closed: int = 0
@@ -96,20 +107,24 @@ class Consolidated:
     compared: int = 0
     failed: int = 0
     complete: bool = True
+    tenants_failed: set[str] = field(default_factory=set)
 
     def to_json(self) -> dict[str, int]:
         """Return the counts by name."""
-        return {name: count for name, count in asdict(self).items() if name != "complete"}
+        return {name: count for name, count in asdict(self).items() if name not in ("complete", "tenants_failed")}
 
 
 async def consolidate(stores: Stores) -> Consolidated:
     """Consolidate all tenants' records, up to a bound. Idempotent. A tenant that fails does not stop the others."""
     done = Consolidated()
+    began_ms = stores.clock()
     expired = (await stores.sql.run(_EXPIRED, stores.clock(), EXPIRED_PER_RUN)).rows
     await _each(stores, expired, _expire, done)
     new = (await stores.sql.run(_NEW, COMPARED_PER_RUN)).rows
-    await _each(stores, sorted(new, key=lambda row: str(row["tenant_id"])), _merge, done)
+    await _each(stores, sorted(new, key=lambda row: (row["tried_at_ms"], row["tenant_id"])), _merge, done)
     done.complete = done.complete and len(expired) < EXPIRED_PER_RUN and len(new) < COMPARED_PER_RUN
+    if done.complete:
+        await settle_earlier(stores.sql, stores.clock(), "consolidation", began_ms, failed=sorted(done.tenants_failed))
     return done
 
 
@@ -285,3 +300,4 @@ async def _failed(stores: Stores, tenant_id: str, error: RetainError, done: Cons
     _log.error("a tenant was not consolidated", extra={"tenant_id": tenant_id, "code": error.code})
     await park(stores.sql, Trouble("consolidation", tenant_id, error.code, stores.clock(), tenant_id))
     done.failed += 1
+    done.tenants_failed.add(tenant_id)

@@ -16,7 +16,7 @@ from hashlib import sha256
 
 from retain.contracts.stored.packing import packed, unpacked
 from retain.errors import RetainError
-from retain.ledgers.errors import Trouble, park
+from retain.ledgers.errors import Trouble, park, settle_earlier
 from retain.limits.vectorize import GRACE_MS
 from retain.namespace import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
@@ -108,7 +108,8 @@ class DocumentIndex:
 
     async def reconcile(self) -> int:
         """Settle every tenant; return the number of tenants for which it failed. Each failure is logged."""
-        failed = 0
+        began_ms = self._clock()
+        failed: list[str] = []
         for row in (await self._sql.run(_TENANTS)).rows:
             try:
                 await self.settle(row["tenant_id"])
@@ -116,8 +117,9 @@ class DocumentIndex:
                 _log.warning("documents not settled", extra={"tenant_id": row["tenant_id"], "code": error.code})
                 trouble = Trouble("documents", row["tenant_id"], error.code, self._clock(), row["tenant_id"])
                 await park(self._sql, trouble)
-                failed += 1
-        return failed
+                failed.append(row["tenant_id"])
+        await settle_earlier(self._sql, self._clock(), "documents", began_ms, failed=failed)
+        return len(failed)
 
     async def _entries(self, rows: Sequence[Row]) -> list[VectorEntry]:
         dimensions = await self._index.dimensions()
