@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, Misconfigured
 from retain.host.crypto import HostCrypto
-from retain.items.resealing import reseal
+from retain.items.resealing import Resealed, reseal
 from retain.items.tiers.sql_warm import SqlWarm
 from retain.sealing.pii import FIELDS, Sealer, declared_in, read_fields
 from tests.items.world import KEY, NO_PATTERNS, OLDER_KEY, Tiered
@@ -205,11 +205,25 @@ async def test_rotation_seals_everything_again_part_by_part_and_keeps_versions(w
     assert await world.memory().get("preferences", "p-3") == PERSON  # with the new key alone
 
 
-async def test_rotation_stops_at_an_item_that_no_key_opens(world: Tiered) -> None:
+async def test_rotation_leaves_out_the_items_that_no_key_opens_and_counts_them(
+    world: Tiered, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = world.builder().with_pii(world.sealer("bGxsbGxsbGxsbGxsbGxsbGxsbGxsbGxsbGxsbGxsbGw=")).build()
+    older = world.builder().with_pii(world.sealer(OLDER_KEY)).build()
+    for number in range(3):
+        await lost.put("preferences", f"a-{number}", PERSON)
+        await older.put("preferences", f"b-{number}", PERSON)
+    rotating = world.sealer(KEY, OLDER_KEY)
+    done = [await reseal(world.sql, rotating, "acme", NO_PATTERNS, limit=2) for _ in range(3)]
+    assert done == [Resealed(2, 4, 3), Resealed(1, 3, 3), Resealed(0, 3, 3)]
+    assert await lost.get("preferences", "a-1") == PERSON
+    monkeypatch.setattr("retain.items.resealing.LOOKS", 2)
+    assert (await reseal(world.sql, rotating, "acme", NO_PATTERNS, limit=2)).unreadable == 2, "a call is bounded"
+
+
+async def test_without_the_key_before_nothing_is_sealed_again_and_everything_is_left(world: Tiered) -> None:
     await world.builder().with_pii(world.sealer(OLDER_KEY)).build().put("preferences", "ann", PERSON)
-    with pytest.raises(Misconfigured) as refused:
-        await reseal(world.sql, world.sealer(KEY), "acme", NO_PATTERNS)
-    assert refused.value.code == "item_unreadable"
+    assert await reseal(world.sql, world.sealer(KEY), "acme", NO_PATTERNS) == Resealed(0, 1, 1)
     assert await world.builder().with_pii(world.sealer(OLDER_KEY)).build().get("preferences", "ann") == PERSON
 
 

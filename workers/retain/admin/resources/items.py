@@ -180,11 +180,12 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"resealed", "left"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the current key',
+                    '`{"resealed", "left", "unreadable"}`: up to 100 items with [PII](tiers.md#pii) are sealed with the'
+                    " current key; those that no key of the deployment opens stay as they are",
                     model=Resealed,
                 ),
             ),
-            errors=("memory_key_missing", "invalid_memory_key", "item_unreadable"),
+            errors=("memory_key_missing", "invalid_memory_key"),
         ),
     ),
 )
