@@ -17,6 +17,7 @@ from retain.memory.records.record import NewRecord
 from retain.tenants.history import GENESIS, ChainVerdict
 from tests.lifecycle.world import PERSON, Snapshot, World, living
 from tests.ports import raises
+from tests.support.instances import migrated_d1
 
 HISTORY_COLUMNS = ("tenant_id", "seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash")
 EVENT_COLUMNS = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "nonce", "digest", "at_ms")
@@ -185,6 +186,23 @@ async def test_heads_are_stored_per_day_and_histories_continue(world: World) -> 
     ]
     await world.store("More.", tenant="other")
     assert (await verified(world.stores(), "other")).problem is None
+
+
+async def test_a_new_database_has_a_history_of_its_own_when_the_kept_heads_were_moved_aside(world: World) -> None:
+    world.sql = migrated_d1()
+    for _ in range(3):
+        await world.store("Bob likes tea.")
+    assert await keep_heads(world.stores()) == ["acme"]
+    assert (await verified(world.stores(), "acme")).problem == "head_differs"
+    kept = await world.objects_store.get("history_heads/latest.json")
+    assert kept is not None
+    await world.objects_store.put("history_heads/before-the-loss.json", kept)
+    await world.objects_store.delete("history_heads/latest.json")
+    for _ in range(2):
+        assert await keep_heads(world.stores()) == []
+        assert (await verified(world.stores(), "acme")).problem is None
+        await world.store("Ann likes coffee.")
+    assert await world.objects_store.get("history_heads/before-the-loss.json") == kept
 
 
 async def test_a_head_that_the_caller_stored_is_compared(world: World) -> None:
