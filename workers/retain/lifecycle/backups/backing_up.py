@@ -19,6 +19,8 @@ PAGES_PER_CALL = 20
 """Pages that one call writes: each takes up to 40 calls of D1, KV or R2, and an invocation has 1,000."""
 REMOVED_PAGES = 200
 """Most pages that one call removes of a backup that is too old."""
+LISTED_TENANTS = 20
+"""Tenants whose backups one call lists, to find those that are too old and that D1 has no row of."""
 DAILY_MS = 20 * 3_600_000
 """How old a tenant's newest backup is before the daily work makes another one."""
 _END = "."
@@ -32,6 +34,11 @@ GROUP BY t.tenant_id HAVING last_at_ms <= ? ORDER BY last_at_ms, t.tenant_id LIM
 _OLD = """
 SELECT job_id, tenant_id, kind FROM backup_jobs WHERE started_at_ms < ? AND state = 'completed'
 ORDER BY started_at_ms LIMIT ?
+"""
+# Some of the tenants, others each day, until all had their turn.
+_SOME = """
+SELECT tenant_id FROM tenants ORDER BY tenant_id
+LIMIT ?1 OFFSET ?1 * (?2 % MAX(1, ((SELECT COUNT(*) FROM tenants) + ?1 - 1) / ?1))
 """
 _AGE = "UPDATE backup_jobs SET started_at_ms = 0 WHERE job_id = ?"
 _FORGET = "DELETE FROM backup_jobs WHERE job_id = ?"
@@ -113,13 +120,27 @@ class Backups:
         await self._stores.sql.run(_FORGET if gone else _AGE, backup_id)
 
     async def prune(self, limit: int) -> int:
-        """Remove backups that are too old, and the rows of as old restores; return how many. Bounded."""
+        """Remove backups that are too old, and the rows of as old restores; return how many. Bounded.
+
+        Those that D1 does not know, as after the loss of the database, are found by listing the backups of some tenants.
+        """
         rows = (await self._stores.sql.run(_OLD, self._stores.clock() - self._kept_ms, limit)).rows
         for row in rows:
             of_backup = row["kind"] == "backup"
             if not of_backup or await self.of(row["tenant_id"]).remove(row["job_id"], limit=REMOVED_PAGES):
                 await self._stores.sql.run(_FORGET, row["job_id"])
-        return len(rows)
+        return len(rows) + await self._prune_unknown(limit - len(rows))
+
+    async def _prune_unknown(self, limit: int) -> int:
+        """Remove up to `limit` backups that are too old, by what the object store has; return how many."""
+        now = self._stores.clock()
+        tried = 0
+        for row in (await self._stores.sql.run(_SOME, LISTED_TENANTS, now // DAY_MS)).rows if limit else ():
+            objects = self.of(row["tenant_id"])
+            for backup_id in (await objects.made_before(now - self._kept_ms))[: limit - tried]:
+                await objects.wear_away(backup_id, limit=REMOVED_PAGES)
+                tried += 1
+        return tried
 
     async def due(self, limit: int) -> Sequence[str]:
         """Return the tenants without a backup of the last 20 hours, the one with the oldest first."""

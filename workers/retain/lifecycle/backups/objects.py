@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from retain.errors import InvalidInput, NotFound, UpstreamFailed
-from retain.identifiers import ULID, check_id
+from retain.identifiers import ULID, check_id, time_of
 from retain.json_text import read_own_json
 from retain.ports import Objects
 
@@ -91,6 +91,10 @@ class BackupObjects:
             found += page.manifests
         return found
 
+    async def made_before(self, at_ms: int) -> list[str]:
+        """Return the ids of the complete backups that began before a time, oldest first."""
+        return [one for one in await self._ids() if ULID.fullmatch(one) and time_of(one) < at_ms]
+
     async def get(self, backup_id: str) -> Manifest:
         """Return a complete backup. Raises: InvalidInput; NotFound (code `no_such_backup`)."""
         content = await self._objects.get(self._manifest_key(check_id(backup_id)))
@@ -125,6 +129,14 @@ class BackupObjects:
         for key in page.keys:
             await self._objects.delete(key)
         return page.cursor is None
+
+    async def wear_away(self, backup_id: str, *, limit: int) -> None:
+        """Remove up to `limit` pages of a backup, and its manifest with the last of them, so that the next call finds it."""
+        page = await self._objects.list(pages_prefix(self._tenant_id, backup_id), limit=limit)
+        for key in page.keys:
+            await self._objects.delete(key)
+        if page.cursor is None:
+            await self._objects.delete(self._manifest_key(backup_id))
 
     def _manifest_key(self, backup_id: str) -> str:
         return f"{backups_prefix(self._tenant_id)}manifests/{backup_id}.json"
