@@ -44,6 +44,12 @@ async def quote(
     return Quote(order, weight_kg * (9 if speed == "fast" else 4), date(2026, 3, 1))
 
 
+@tool(idempotent=True)
+def read_mail() -> dict[str, str]:
+    """Read the newest mail."""
+    return {"body": "Please call me back.\nZelda Quux\nH\u00f4tel Zo\u00eb"}
+
+
 @tool
 def send_letter(text: str, *, context: ToolContext) -> str:
     """Send a letter.

@@ -19,8 +19,11 @@ from retain.errors import Conflict, InvalidInput, Misconfigured
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
+from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.verification import verify_page
+from retain.memory.records.listing import Listing, list_records
+from retain.memory.scope import Scope
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.tenant_tables import TENANT_TABLES
@@ -211,6 +214,26 @@ async def test_erasing_by_subject_erases_only_its_records_and_their_past(world: 
     assert {v["fact_id"] for v in world.vectors().values() if v["namespace"] == "agent_memory_semantic:acme"} == set(
         left
     )
+
+
+@pytest.mark.parametrize(("stored", "asked"), [("Zoe\u0308", "Zo\u00eb"), ("Zo\u00eb", "Zoe\u0308")])
+@pytest.mark.parametrize("as_it_came", [False, True], ids=["composed", "as an earlier version stored it"])
+async def test_a_subject_is_erased_in_whichever_normal_form_it_was_stored(
+    monkeypatch: pytest.MonkeyPatch, stored: str, asked: str, as_it_came: bool
+) -> None:
+    with living() as world:
+        with monkeypatch.context() as earlier:
+            if as_it_came:
+                earlier.setattr("retain.memory.records.record.composed", lambda text: text)
+            await world.store("Likes tea.", subject=stored)
+        await world.store("Likes coffee.", subject="Zo\u00e9")
+        backups = Backups(world.stores(), 14)
+        assert (await backups.advance("acme")).state == "completed"
+        found = await list_records(world.sql, Scope("acme"), Listing(filter={"subject": asked}))
+        assert [record.content for record in found[0]] == ["Likes tea."]
+        await erased(world, subject=asked, match="subject")
+        assert world.mentions("Likes tea.") == []
+        assert world.mentions("Likes coffee.")
 
 
 async def test_a_record_whose_subject_has_changed_keeps_its_present_state(world: World) -> None:

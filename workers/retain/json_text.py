@@ -51,6 +51,15 @@ def read_json(text: str, *, levels: int = MAX_NESTING, on_pairs: OnPairs | None 
     return json.loads(text, object_pairs_hook=on_pairs)
 
 
+def read_json_as_written(text: str) -> object:
+    """Return the value of a JSON text from outside with nothing lost: numbers as their texts, objects as lists of pairs.
+
+    So `1.50` does not become 1.5, and of two members with one name both are there. Raises: as `read_json`.
+    """
+    check_nesting(text)
+    return json.loads(text, object_pairs_hook=list, parse_int=str, parse_float=str, parse_constant=str)
+
+
 def read_json_within(text: str, start: int) -> tuple[object, int]:
     """Return the list or object that begins at a position of a text, and the position after it.
 

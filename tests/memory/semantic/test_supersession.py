@@ -134,6 +134,24 @@ async def test_a_fact_about_something_else_closes_nothing(substrate: Substrate, 
     assert [record.valid_to_ms for record in records] == [None, None]
 
 
+@pytest.mark.parametrize("edited", [False, True])
+async def test_facts_compete_in_whichever_normal_form_their_subject_was_typed(
+    substrate: Substrate, edited: bool
+) -> None:
+    await substrate.store("Zo\u00eb lives in Berlin.", subject="Zo\u00eb", predicate="lives_in")
+    substrate.clock.advance(1_000)
+    subject = "Bob" if edited else "Zoe\u0308"
+    second = await substrate.store("Zoe\u0308 lives in Munich.", subject=subject, predicate="lives_in")
+    if edited:
+        await substrate.memory().edit(second, {"subject": "Zoe\u0308"}, PERSON)
+    records = await substrate.listed()
+    assert {record.subject for record in records} == {"Zo\u00eb"}
+    assert sorted(record.valid_to_ms is None for record in records) == [False, True]
+    assert await substrate.found("Where does Zo\u00eb live?", filter={"subject": "Zoe\u0308"}) == [
+        "Zoe\u0308 lives in Munich."
+    ]
+
+
 async def test_a_superseded_fact_names_its_successor_and_the_reason(substrate: Substrate) -> None:
     old = await substrate.store("Ann lives in Berlin.", **CITY)
     substrate.clock.advance(1_000)

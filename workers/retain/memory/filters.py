@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
@@ -58,6 +59,16 @@ def compile_filter(wanted: Mapping[str, object]) -> Compiled:
         raise LimitExceeded("the filter has too many conditions", code="filter_too_large", limit=MAX_CONDITIONS)
     condition, values = _joined([one for _, one in conditions], " AND ") or ("1", [])
     return f"({condition})", values
+
+
+def spellings(name: str, text: str) -> tuple[str, ...]:
+    """Return the texts that a record's own field may have where it equals this one.
+
+    Of a subject these are its Unicode normal forms: it is stored in NFC, and earlier versions stored it as it came.
+    """
+    if name != "subject":
+        return (text,)
+    return tuple(dict.fromkeys([text, *(unicodedata.normalize(form, text) for form in ("NFC", "NFD"))]))
 
 
 def names_of(wanted: Mapping[str, object]) -> frozenset[str]:
@@ -142,6 +153,8 @@ class _Column:
     def _equal(self, operands: Sequence[SqlValue]) -> Compiled:
         """Return the condition that the value, or an element of a list, is one of the operands."""
         some = [one for one in operands if one is not None]
+        if self.own:
+            some = [text for one in some for text in (spellings(self.name, one) if isinstance(one, str) else (one,))]
         absent = f"{self._value} IS NULL"
         if not some:
             return absent, []

@@ -23,7 +23,7 @@ from retain.memory.recall.sources.fresh import KeptSignatures
 from retain.memory.recall.sources.same_words import same_in, visible_scopes, with_its_words
 from retain.memory.records.events import EventData, EventKind, KnownRecord, LearningEvent, changed
 from retain.memory.records.limits import check
-from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource
+from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSource, composed
 from retain.memory.records.rows import (
     LAST_EVENT,
     Written,
@@ -220,6 +220,8 @@ class SemanticMemory:
             raise InvalidInput(
                 f"only these fields can be edited: {', '.join(EDITABLE)}", code="invalid_edit", fields=unknown
             )
+        subject = changes.get("subject")
+        changes = {**changes, "subject": composed(subject)} if isinstance(subject, str) else changes
         owned = await self._owned(record_id)
         before = owned.record
         _check_edit(before, changes)

@@ -23,7 +23,7 @@ from retain.errors import Conflict, RetainError, Unavailable, UpstreamFailed
 from retain.ingest.extraction import ExtractedFact
 from retain.ingest.learning import SourcedFact, learned
 from retain.json_text import Json
-from retain.memory.records.record import Record, RecordSource
+from retain.memory.records.record import Record, RecordSource, composed
 from retain.memory.semantic import SemanticMemory
 from retain.models.chat import spent
 
@@ -124,7 +124,7 @@ class RunLearning:
         new = [one for pair in zip(facts, known, strict=True) if (one := _unrecalled(memory, *pair)) is not None]
         sourced = [SourcedFact(fact, source, pending.ended_at_ms) for fact in new]
         await memory.learn(learned(sourced))
-        scope, about = memory.scope, json.dumps([[fact.subject, fact.predicate] for fact in facts])
+        scope, about = memory.scope, json.dumps([[composed(fact.subject), fact.predicate] for fact in facts])
         rows = (await self._ports.sql.run(_LEARNED, scope.tenant_id, scope.scope_id, about, pending.run_id)).rows
         return [row["id"] for row in rows]
 

@@ -13,7 +13,7 @@ from retain.lifecycle.backups.objects import backups_prefix, pages_prefix
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, erase_objects
 from retain.lifecycle.stores import Stores
-from retain.lifecycle.terms import Term
+from retain.lifecycle.terms import Term, is_subject
 from retain.lifecycle.transfer.items import opened
 from retain.memory.scope import OF_USER, user_scope_id
 
@@ -69,7 +69,7 @@ async def _lines_of(stores: Stores, job: ErasureJob) -> Callable[[Line], Awaitab
     async def about(line: Line) -> bool:
         if line.get("kind") == "item":
             return line.get("owner") == subject
-        return any(isinstance(data, Mapping) and data.get("subject") == subject for data in _data(line))
+        return any(isinstance(data, Mapping) and is_subject(data.get("subject"), subject) for data in _data(line))
 
     async def mentioning(line: Line) -> bool:
         return await _mentions(stores, line, Term.of(subject))

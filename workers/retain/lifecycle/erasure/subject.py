@@ -41,7 +41,7 @@ from retain.lifecycle.erasure.slices import (
 )
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import purge_words
-from retain.lifecycle.terms import Term
+from retain.lifecycle.terms import Term, is_subject
 from retain.tenants.history import Change, HistoryEntry
 
 EVENTS = 200
@@ -51,7 +51,8 @@ _UNREAD = """
 SELECT h.seq, e.* FROM world_history h JOIN memory_events e ON e.record_id = h.subject_id AND e.digest = h.digest
 WHERE h.tenant_id = ? AND h.seq > ? AND h.seq <= ? {condition} ORDER BY h.seq LIMIT ?
 """
-_BY_SUBJECT = "AND json_extract(e.data, '$.subject') = ?"
+# What is not ASCII alone is compared in code: an earlier version stored subjects in other normal forms.
+_BY_SUBJECT = "AND (json_extract(e.data, '$.subject') = ? OR json_extract(e.data, '$.subject') GLOB '*[^ -~]*')"
 
 
 async def erase_records(stores: Stores, job: ErasureJob) -> Slice:
@@ -98,7 +99,7 @@ async def _finish(stores: Stores, job: ErasureJob, read_to: int) -> Slice:
 def _named(job: ErasureJob, fields: Mapping[str, Any]) -> bool:
     """Return whether the fields of a record or an event name the subject; those that the runtime wrote do not count."""
     if job.request["match"] == "subject":
-        return bool(fields.get("subject") == job.request["subject"])
+        return is_subject(fields.get("subject"), job.request["subject"])
     texts = [fields.get(name) for name in ("content", "metadata", "subject", "predicate", "object")]
     place = fields.get("utterance") or {}
     texts += [place.get("conversation"), place.get("speaker"), (fields.get("source") or {}).get("message")]

@@ -32,6 +32,7 @@ _UNSPACED = (
 """Letters, and signs on them, of scripts without spaces between words."""
 _WORD = re.compile(r"[^\W_]+")
 _RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD_OR_LETTER = re.compile(f"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\\W_])+")
 _WORD_OR_RUN = re.compile(f"([{_UNSPACED}]+)|(?:(?![{_UNSPACED}])[^\\W_])+")
 
 
@@ -81,6 +82,13 @@ def _taken_apart(text: str) -> tuple[list[str], list[str]]:
         elif letters:
             found.append(letters)
     return found, list(single)
+
+
+def words_and_letters(folded: str) -> list[str]:
+    """Return the words of a folded text, in order; in a run of a script without spaces each letter is a word."""
+    if folded.isascii():
+        return _WORD.findall(folded)
+    return [word for word in _WORD_OR_LETTER.findall(folded) if len(word) > 1 or word.isalnum()]
 
 
 def telling(found: list[str]) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from retain.memory.filters import FIELDS
+from retain.memory.filters import FIELDS, spellings
 from retain.ports import SqlValue
 
 POSTED_CHARACTERS = 100
@@ -137,7 +137,8 @@ def _of(name: str, criterion: object) -> tuple[Lookup, ...]:
             return ()
         if not own:
             return _each(path, None, tuple(dict.fromkeys(values)))
-        texts = tuple(dict.fromkeys(one for one in values if isinstance(one, str)))  # the columns are texts
+        each = [spellings(name, one) for one in values if isinstance(one, str)]  # the columns are texts
+        texts = tuple(dict.fromkeys(one for some in each for one in some))
         found = texts and (name != "kind" or set(texts) <= set(_RARE_KINDS))
         return _each(name, _INDEXES[name], texts) if found else ()
     ends = [next((_value(operators[one]) for one in side if one in operators), None) for side in (_LOWER, _UPPER)]

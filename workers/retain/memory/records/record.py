@@ -74,7 +74,8 @@ class EditableFields:
     """The fields of a record that a caller chooses, and that an edit may change.
 
     content: text of at most 64 KiB. metadata: JSON object of at most 10 KiB, filterable and otherwise opaque.
-    subject, predicate, object: the parts of a fact, None for other content. confidence, importance: in [0, 1].
+    subject, predicate, object: the parts of a fact, None for other content; the subject in Unicode's NFC, so that it is one
+    text. confidence, importance: in [0, 1].
     expires_at_ms: from when it is no longer recalled, None for never.
     """
 
@@ -107,6 +108,8 @@ class NewRecord(EditableFields):
     utterance: Utterance | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.subject, str):
+            object.__setattr__(self, "subject", composed(self.subject))
         check(self)
         if (
             self.valid_from_ms is not None
@@ -175,12 +178,17 @@ RECORD_FIELDS = (
 """The order in which the fields of a record are shown, exported and stored."""
 
 
+def composed(text: str) -> str:
+    """Return the text in Unicode's NFC, in which letters with their signs are one character where there is one."""
+    return unicodedata.normalize("NFC", text)
+
+
 def content_hash(content: str, utterance: Utterance | None) -> str:
     """Return the SHA-256 of the content in Unicode's NFC without outer white space, in hexadecimal.
 
     The same words at another position of a conversation are another record: the position is part of the hash.
     """
-    text = unicodedata.normalize("NFC", content).strip()
+    text = composed(content).strip()
     if utterance is not None:
         text = json.dumps([utterance.conversation, utterance.position, utterance.speaker, text])
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
