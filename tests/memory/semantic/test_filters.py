@@ -288,6 +288,25 @@ async def test_a_narrow_filter_finds_what_neither_words_nor_vectors_rank_high(su
     assert await substrate.found("parcel sent", filter={"order": "SO-1"}) == ["Заказ отменён"]
 
 
+@pytest.mark.parametrize("number", [2**53 + 1, -(2**53) - 1, 2**62 + 1])
+async def test_a_number_that_no_double_is_exactly_is_compared_exactly(substrate: Substrate, number: int) -> None:
+    for one in (number - 1, number, number + 1):
+        await substrate.store(f"Order {one}.", metadata={"serial": one, "deep": {"serial": one}})
+    for name in ("serial", "deep.serial"):
+        for wanted in (
+            number,
+            {"$eq": number},
+            {"$in": [number]},
+            {"$in": [number, 0]},
+            {"$gte": number, "$lt": number + 1},
+        ):
+            assert await substrate.found("order", filter={name: wanted}) == [f"Order {number}."]
+            page, _ = await list_records(substrate.d1, TENANT, Listing(filter={name: wanted}))
+            assert [record.content for record in page] == [f"Order {number}."]
+        page, _ = await list_records(substrate.d1, TENANT, Listing(filter={name: {"$ne": number}}))
+        assert len(page) == 2
+
+
 async def test_a_filter_value_is_never_sql(substrate: Substrate) -> None:
     await substrate.store("An order.", metadata={"a": "x' OR '1'='1"})
     assert await substrate.found("order", filter={"a": "x' OR '1'='1"}) == ["An order."]

@@ -69,6 +69,13 @@ RULES: dict[str, tuple[dict[str, Any], dict[str, Any], tuple[str, ...], tuple[st
         ("metadata.n",),
         {"metadata": {"n": 0, "m": None}},
     ),
+    "metadata of other scripts within the limit, which is one of UTF-8": (
+        {"metadata": {"a": "語" * 1_000}},
+        {"metadata": {"b": "語" * 1_000}},
+        ("metadata.b",),
+        (),
+        {"metadata": {"a": "語" * 1_000, "b": "語" * 1_000}},
+    ),
     "metadata that is too large together": (
         {"metadata": LONG},
         {"metadata": {"other": "y" * 6_000}},

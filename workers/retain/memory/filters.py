@@ -17,6 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 
 from retain.errors import InvalidInput, LimitExceeded
+from retain.limits.storage import MAX_INTEGER
 from retain.ports import SqlValue
 
 MAX_FILTER_BYTES = 2048
@@ -158,7 +159,7 @@ class _Column:
         absent = f"{self._value} IS NULL"
         if not some:
             return absent, []
-        if len(some) == 1:
+        if len(some) == 1 and not is_long(some[0]):
             test, value = "= ?", some[0]
         else:
             test, value = "IN (SELECT value FROM json_each(?))", json.dumps(some)
@@ -179,7 +180,8 @@ class _Column:
         if operand is None:
             raise _invalid(self.name, f"{given} has no meaning for null")
         types = "('text')" if isinstance(operand, str) else "('integer', 'real', 'true', 'false')"
-        return f"({self._type} IN {types} AND {self._value} {_RANGES[given]} ?)", [operand]
+        bound, value = ("(? ->> 0)", json.dumps([operand])) if is_long(operand) else ("?", operand)
+        return f"({self._type} IN {types} AND {self._value} {_RANGES[given]} {bound})", [value]
 
     def _operand(self, value: object) -> SqlValue:
         if isinstance(value, bool):
@@ -199,6 +201,11 @@ class _Column:
             return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
         except (ValueError, OverflowError) as error:
             raise _invalid(self.name, "compares with epoch milliseconds or ISO 8601 times") from error
+
+
+def is_long(value: SqlValue) -> bool:
+    """Return whether it is a whole number that D1 takes as JSON alone: bound as itself it would become another one."""
+    return isinstance(value, int) and abs(value) > MAX_INTEGER
 
 
 def _bare(name: str) -> str:

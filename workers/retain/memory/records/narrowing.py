@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from retain.memory.filters import FIELDS, spellings
+from retain.memory.filters import FIELDS, is_long, spellings
 from retain.ports import SqlValue
 
 POSTED_CHARACTERS = 100
@@ -112,9 +112,13 @@ def lookups(wanted: Mapping[str, object]) -> tuple[Lookup, ...]:
 
 
 def single(wanted: Mapping[str, object]) -> Lookup | None:
-    """Return the look-up of one value that finds what meets a filter, in the order of the records; None if none does."""
+    """Return the look-up of one value that finds what meets a filter, in the order of the records; None if none does.
+
+    Its value is bound as itself, so it is not a number that cannot be.
+    """
     found = lookups(wanted)
-    return found[0] if len(found) == 1 and found[0].parts == 1 and not found[0].in_range else None
+    one = found[0] if len(found) == 1 else None
+    return one if one is not None and one.parts == 1 and not one.in_range and not is_long(one.values[0]) else None
 
 
 def _width(found: Sequence[Lookup]) -> tuple[bool, int, int]:

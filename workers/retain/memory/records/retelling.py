@@ -7,11 +7,10 @@ contradict each other the first one counts.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retain.memory.records.limits import MAX_METADATA_BYTES
+from retain.memory.records.limits import MAX_METADATA_BYTES, json_bytes
 from retain.memory.records.record import Record
 
 FACT_PARTS = ("subject", "predicate", "object")
@@ -42,7 +41,7 @@ def additions(record: Record, stated: Record, now_ms: int) -> dict[str, object]:
         return {}
     added: dict[str, object] = {}
     metadata = {**stated.metadata, **record.metadata}
-    if metadata != record.metadata and len(json.dumps(metadata).encode()) <= MAX_METADATA_BYTES:
+    if metadata != record.metadata and json_bytes(metadata) <= MAX_METADATA_BYTES:
         added["metadata"] = metadata
     parts = {name: (getattr(record, name), getattr(stated, name)) for name in FACT_PARTS}
     if all(None in pair or pair[0] == pair[1] for pair in parts.values()):
