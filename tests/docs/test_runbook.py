@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from retain.gateway.keys import KEY_PREFIX, STORED_PREFIX, stored_name
 from tests.docs.markdown import page
 from tests.e2e.local_state import LocalState
 from tools.local_server import LocalServer
@@ -19,6 +20,7 @@ pytestmark = pytest.mark.workerd
 
 _BLOCKS = page("docs/runbook.md").blocks("sh")
 _SHELL = "set -euo pipefail\n"
+_CREATE = ".venv/bin/retain gateway key create --tenant \"$TENANT\" --scope '*' $WHERE"
 _SECTIONS = ("Is it well?", "Deploy", "Roll back", "Back up", "Restore", "Rotate keys", "Reindex", "Erase", "Incident")
 
 
@@ -29,6 +31,11 @@ def _ran(block: str, environment: dict[str, str]) -> str:
     )
     assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
     return done.stdout
+
+
+def _key_ids(environment: dict[str, str]) -> list[str]:
+    listed = _ran('.venv/bin/retain gateway list --tenant "$TENANT" $WHERE', environment)
+    return [line.split()[1] for line in listed.splitlines()]
 
 
 @pytest.mark.timeout(900)
@@ -49,9 +56,16 @@ def test_the_commands_of_the_runbook_do_what_it_says(
         "RETAIN_STATE": str(state.root),
         "HOME": str(tmp_path),
     }
+    for _ in range(2):  # the one that is rotated, and one that stays
+        _ran(_CREATE, environment)
+    before = _key_ids(environment)
     printed = {block: _ran(block, environment) for block in _BLOCKS[1:]}
     every = "\n".join(printed.values())
     assert '"status": "ready"' in every or "ready" in every
+    [rotated] = [text for block, text in printed.items() if "gateway key create" in block]
+    [created] = [stored_name(line) for line in rotated.splitlines() if line.startswith(KEY_PREFIX)]
+    after = _key_ids(environment)
+    assert (after[:-1], created.startswith(STORED_PREFIX + after[-1])) == (before[1:], True)
     [restored] = [text for block, text in printed.items() if "-restored/restore" in block]
     assert "Bob likes cake." in restored
     assert json.loads(restored.splitlines()[1])["state"] == "completed"

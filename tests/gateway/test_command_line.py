@@ -18,6 +18,7 @@ from retain.cli.wrangler_kv import WranglerKv, wrangler_of
 from retain.errors import Misconfigured, Unavailable
 from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.keys import read_grant, stored_name
+from retain.gateway.provisioning import new_api_key
 from retain.gateway.settings import GatewaySettings
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.clock import ManualClock
@@ -229,6 +230,20 @@ def test_the_list_shows_the_tenants_keys_and_tools_and_no_secret(
     assert read_grant(wrangler.store[stored_name(other)]).key_id not in shown
     assert not any(key in shown for key in keys)
     assert SECRET not in shown
+
+
+def test_the_list_begins_with_the_oldest_key_and_says_when_each_was_created_and_expires(
+    wrangler: Wrangler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day_ms = 86_400_000
+    made = [new_api_key(TENANT, [TOOL], now_ms=(20 - number) * day_ms, lifetime_ms=day_ms) for number in range(9)]
+    made.append(new_api_key(TENANT, ["*"], now_ms=20_000 * day_ms))
+    wrangler.store = {new.entry.key: new.entry.value for new in made}
+    assert run(wrangler, "list", "--tenant", TENANT) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert [line.split()[1] for line in shown] == [new.key_id for new in [*reversed(made[:9]), made[9]]]
+    assert shown[0].endswith(f"scopes {TOOL}  created 1970-01-13 00:00 UTC  expired 1970-01-14 00:00 UTC")
+    assert shown[-1].endswith("scopes *  created 2024-10-04 00:00 UTC")
 
 
 @pytest.mark.parametrize(

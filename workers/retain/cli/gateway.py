@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from retain.cli.yaml_text import read_yaml
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
 from retain.errors.codes import ForeignCode
 from retain.gateway.credentials import credential_name, read_credentials_key
-from retain.gateway.keys import STORED_PREFIX, read_grant
+from retain.gateway.keys import STORED_PREFIX, Grant, read_grant
 from retain.gateway.provisioning import KEY_ID_CHARACTERS, credential_entry, new_api_key, tool_entry
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.crypto import HostCrypto
@@ -112,13 +113,13 @@ async def put_credential(work: Workplace, options: argparse.Namespace) -> None:
 
 
 async def show(work: Workplace, options: argparse.Namespace) -> None:
-    """Print the tenant's keys and tools, one per line, without secrets."""
+    """Print the tenant's keys, the oldest first, and its tools, one per line, without secrets."""
     tenant = check_tenant(options.tenant)
     keys = await work.kv.values(await _names(work.kv, STORED_PREFIX))
-    for grant in (read_grant(text) for text in keys.values() if text is not None):
+    grants = (read_grant(text) for text in keys.values() if text is not None)
+    for grant in sorted(grants, key=lambda grant: (grant.created_at_ms, grant.key_id)):
         if grant.tenant_id == tenant:
-            expired = grant.expires_at_ms is not None and grant.expires_at_ms <= work.now_ms
-            print(f"key   {grant.key_id}  scopes {','.join(grant.scopes)}{'  expired' if expired else ''}")
+            print(_line(grant, work.now_ms))
     prefix = tool_name_in_kv(tenant, "")
     tools = await work.kv.values(await _names(work.kv, prefix))
     sealed = await _names(work.kv, credential_name(tenant, ""))
@@ -128,6 +129,18 @@ async def show(work: Workplace, options: argparse.Namespace) -> None:
             config: Any = read_json(text)
             credential = "credential stored" if credential_name(tenant, name) in sealed else "no credential"
             print(f"tool  {name}  version {config['version']}  {config['method']} {config['url']}  {credential}")
+
+
+def _line(grant: Grant, now_ms: int) -> str:
+    parts = [f"key   {grant.key_id}", f"scopes {','.join(grant.scopes)}", f"created {_moment(grant.created_at_ms)}"]
+    if grant.expires_at_ms is not None:
+        ended = grant.expires_at_ms <= now_ms
+        parts.append(f"{'expired' if ended else 'expires'} {_moment(grant.expires_at_ms)}")
+    return "  ".join(parts)
+
+
+def _moment(at_ms: int) -> str:
+    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _read_tool_file(path: Path) -> dict[str, object]:
