@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -110,6 +111,88 @@ def test_every_failure_is_one_error_with_a_code(
     with pytest.raises(library.RetainError) as failed:
         server.calling(kind, lambda retain: retain.memories.recall("tea"))
     assert (failed.value.code, len(server.sent)) == (code, sent)
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "message"),
+    [
+        pytest.param("retain.example", "k", "must begin with https://", id="no scheme"),
+        pytest.param("127.0.0.1:8787", "k", "must begin with https://|not an address", id="a host and a port"),
+        pytest.param("https://", "k", "name a host", id="no host"),
+        pytest.param("https://retain.example:x", "k", "not an address", id="not an address"),
+        pytest.param("https://retain.example", "", "key must be", id="no key"),
+        pytest.param("https://retain.example", "SECRET\n", "key must be", id="a line break after the key"),
+        pytest.param("https://retain.example", "SECRÉT", "key must be", id="a letter beyond ASCII"),
+    ],
+)
+def test_what_cannot_be_an_address_or_a_key_is_refused_at_once_without_the_key(
+    library: Any, kind: str, url: str, key: str, message: str
+) -> None:
+    with pytest.raises(ValueError, match=message) as refused:
+        getattr(library, kind)(url, key, "acme")
+    assert "SECR" not in str(refused.value)
+
+
+@pytest.mark.parametrize("error", [httpx.LocalProtocolError, httpx.UnsupportedProtocol])
+def test_a_request_that_is_not_valid_for_http_is_sent_once_and_its_headers_are_in_no_error(
+    library: Any, kind: str, error: type[httpx.TransportError]
+) -> None:
+    server = Server(library, *[error("Illegal header value b'SECRET'")] * 3)
+    with pytest.raises(library.RetainError) as failed:
+        server.calling(kind, lambda retain: retain.memories.get("x"))
+    shown = "".join(traceback.format_exception(failed.value))
+    assert (failed.value.code, len(server.sent), "SECRET" in shown) == ("no_answer", 1, False)
+
+
+@pytest.mark.parametrize(
+    ("call", "named"),
+    [
+        pytest.param(lambda retain: retain.memories.recall("Bob", topk=1), "RecallBody has no field topk", id="recall"),
+        pytest.param(lambda retain: retain.memories.store("Bob", subjct="Cy"), "no field subjct", id="store"),
+        pytest.param(
+            lambda retain: retain.memories.recall("Bob", context=[{"role": "user", "content": "a", "at": 1}]),
+            "no field context.0.at",
+            id="a turn",
+        ),
+        pytest.param(
+            lambda retain: retain.runs.start("sdr", "hi", user={"id": "a", "nme": "A"}), "user.nme", id="a user"
+        ),
+        pytest.param(
+            lambda retain: retain.runs.start("sdr", "hi", attachments=[{"id": "a"}, {"dat": "x"}]),
+            "attachments.1.dat",
+            id="a file",
+        ),
+        pytest.param(
+            lambda retain: retain.schedules.create("sdr", "hi", at_ms=1, user={"id": "a", "nme": "A"}),
+            "user.nme",
+            id="a schedule's user",
+        ),
+    ],
+)
+def test_a_field_that_a_body_does_not_have_is_refused_by_its_name(
+    library: Any, kind: str, call: Callable[[Any], Any], named: str
+) -> None:
+    server = Server(library)
+    with pytest.raises(TypeError, match=named):
+        server.calling(kind, call)
+    assert server.sent == []
+
+
+def test_a_run_brings_the_schema_of_its_answer_and_a_list_the_time_of_what_was_known(library: Any, kind: str) -> None:
+    server = Server(library, standing(), httpx.Response(200, json={"memories": [], "cursor": None}))
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    server.calling(kind, lambda retain: retain.runs.start("sdr", "hello", output_schema=schema))
+    assert json.loads(server.sent[0].content)["output_schema"] == schema
+
+    def listed(retain: Any) -> Any:
+        pages = retain.memories.list(as_of_ms=7)
+        return list(pages) if kind == "Retain" else first(pages)
+
+    async def first(pages: Any) -> list[Any]:
+        return [memory async for memory in pages]
+
+    assert server.calling(kind, listed) == []
+    assert server.sent[1].url.query == b"as_of_ms=7"
 
 
 def test_a_stream_that_ends_early_is_continued_after_its_last_event(library: Any, kind: str) -> None:

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Protocol, Self, TypeVar
 
 from retain_client.api.types import UNSET, Response, Unset
 from retain_client.errors import NOT_A_PROBLEM, RetainError
 
 Value = TypeVar("Value")
+
+
+class Body(Protocol):
+    """A generated model of a request's body."""
+
+    @classmethod
+    def from_dict(cls, src_dict: Mapping[str, Any], /) -> Self:
+        """Return the model. A field that it does not have is dropped without a word."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fields that are sent."""
+
+
+Sent = TypeVar("Sent", bound=Body)
 
 
 def or_unset(value: Value | None) -> Value | Unset:
@@ -18,6 +33,32 @@ def or_unset(value: Value | None) -> Value | Unset:
 def given(**fields: Any) -> dict[str, Any]:
     """Return the fields that have a value, for `from_dict` of a generated model."""
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def body_of(kind: type[Sent], fields: Mapping[str, Any]) -> Sent:
+    """Return a request's body with these fields. Raises: TypeError naming a field that it does not have."""
+    body = kind.from_dict(fields)
+    dropped = _dropped(fields, body.to_dict())
+    if dropped is not None:
+        raise TypeError(f"{kind.__name__} has no field {dropped}")
+    return body
+
+
+def _dropped(given_value: Any, sent: Any) -> str | None:
+    """Return the path of the first field that is not sent, None if all are."""
+    if isinstance(given_value, Mapping) and isinstance(sent, Mapping):
+        pairs = given_value.items()
+    elif isinstance(given_value, list) and isinstance(sent, list):
+        pairs, sent = dict(enumerate(given_value)).items(), dict(enumerate(sent))
+    else:
+        return None
+    for name, value in pairs:
+        if name not in sent:
+            return str(name)
+        within = _dropped(value, sent[name])
+        if within is not None:
+            return f"{name}.{within}"
+    return None
 
 
 def answered(response: Response[Any], kind: type[Value]) -> Value:

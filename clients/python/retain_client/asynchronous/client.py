@@ -17,6 +17,7 @@ from retain_client.asynchronous.tokens import AsyncTokens
 from retain_client.asynchronous.transport import AsyncRetryingTransport, raise_refusal
 from retain_client.asynchronous.users import AsyncUsers
 from retain_client.asynchronous.webhooks import AsyncWebhooks
+from retain_client.destination import checked_key, checked_url
 from retain_client.retries import Retries
 from retain_client.version import __version__
 
@@ -29,6 +30,8 @@ class AsyncRetain:
     url: of the deployment. timeout_s: how long the server may be silent before a request counts as failed. transport:
     what sends, such as `httpx.AsyncHTTPTransport(proxy=…)`. Every operation of the document, with its own types, is in
     `retain_client.api.api`; pass it this client's `api`.
+
+    Raises: ValueError for what cannot be an address or a key.
     """
 
     def __init__(
@@ -41,7 +44,7 @@ class AsyncRetain:
         retries: Retries | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        retries = retries or Retries()
+        url, key, retries = checked_url(url), checked_key(key), retries or Retries()
         self._http = httpx.AsyncClient(
             base_url=url,
             headers={"authorization": f"Bearer {key}", "user-agent": f"retain-client/{__version__} (python)"},

@@ -28,7 +28,7 @@ from retain_client.api.models.store_body import StoreBody
 from retain_client.api.models.stored_memory import StoredMemory
 from retain_client.api.types import Unset
 from retain_client.asynchronous.pages import AsyncPages
-from retain_client.values import answered, given, or_unset
+from retain_client.values import answered, body_of, given, or_unset
 
 
 class AsyncMemories:
@@ -49,9 +49,12 @@ class AsyncMemories:
         metadata: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> StoredMemory:
-        """Store one memory; the same content is stored once. fields: further ones of `StoreBody`. Raises: RetainError."""
+        """Store one memory; the same content is stored once. fields: further ones of `StoreBody`.
+
+        Raises: RetainError; TypeError for a field that `StoreBody` does not have.
+        """
         whose = {"user_id": user_id, "agent_type": agent_type, "house": house}
-        body = StoreBody.from_dict(given(content=content, **whose, kind=kind, metadata=metadata, **fields))
+        body = body_of(StoreBody, given(content=content, **whose, kind=kind, metadata=metadata, **fields))
         return answered(await create_memory.asyncio_detailed(self._tenant, client=self._api, body=body), StoredMemory)
 
     async def recall(
@@ -65,9 +68,12 @@ class AsyncMemories:
         filter: Mapping[str, Any] | None = None,  # noqa: A002 -- as the document calls it
         **fields: Any,
     ) -> Recall:
-        """Return what is remembered about a query, best first. fields: further ones of `RecallBody`. Raises: RetainError."""
+        """Return what is remembered about a query, best first. fields: further ones of `RecallBody`.
+
+        Raises: RetainError; TypeError for a field that `RecallBody` does not have.
+        """
         whose = {"user_id": user_id, "agent_type": agent_type, "house": house}
-        body = RecallBody.from_dict(given(query=query, top_k=top_k, **whose, filter=filter, **fields))
+        body = body_of(RecallBody, given(query=query, top_k=top_k, **whose, filter=filter, **fields))
         return answered(await recall_memories.asyncio_detailed(self._tenant, client=self._api, body=body), Recall)
 
     def list(
@@ -78,10 +84,15 @@ class AsyncMemories:
         house: str | None = None,
         filter: Mapping[str, Any] | None = None,  # noqa: A002 -- as the document calls it
         all: bool | None = None,  # noqa: A002 -- as the document calls it
+        as_of_ms: int | None = None,
         valid_at_ms: int | None = None,
         limit: int | None = None,
     ) -> AsyncPages[Memory]:
-        """Return memories, oldest first. all: also those that are not valid. limit: of one page."""
+        """Return memories, oldest first.
+
+        all: also those that are not valid. as_of_ms: what was known then. valid_at_ms: what was or will be valid then.
+        limit: of one page.
+        """
 
         async def read(cursor: str | Unset) -> tuple[Sequence[Memory], str | None]:
             response = await list_memories.asyncio_detailed(
@@ -94,6 +105,7 @@ class AsyncMemories:
                 house=or_unset(house),
                 filter_=or_unset(None if filter is None else json.dumps(filter)),
                 all_=or_unset(all),
+                as_of_ms=or_unset(as_of_ms),
                 valid_at_ms=or_unset(valid_at_ms),
             )
             page = answered(response, MemoriesPage)
@@ -136,7 +148,7 @@ class AsyncMemories:
         messages: each with `speaker`, `content` and `at_ms`, as `Utterance` has them. Raises: RetainError.
         """
         whose = {"user_id": user_id, "agent_type": agent_type, "house": house}
-        body = IngestBody.from_dict(given(conversation=conversation, messages=list(messages), **whose))
+        body = body_of(IngestBody, given(conversation=conversation, messages=list(messages), **whose))
         response = await ingest_conversation.asyncio_detailed(self._tenant, client=self._api, body=body)
         return answered(response, IngestJob)
 

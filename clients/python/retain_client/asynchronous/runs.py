@@ -35,7 +35,7 @@ from retain_client.asynchronous.pages import AsyncPages
 from retain_client.asynchronous.pause import sleep
 from retain_client.asynchronous.run_stream import AsyncRunStream
 from retain_client.retries import Retries
-from retain_client.values import answered, given, or_unset
+from retain_client.values import answered, body_of, given, or_unset
 
 Run = RunResult | RunStanding
 """A run that has ended, or one that is open."""
@@ -59,17 +59,29 @@ class AsyncRuns:
         user: str | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         attachments: Sequence[str | Mapping[str, Any]] = (),
+        output_schema: Mapping[str, Any] | None = None,
         background: bool = False,
         idempotency_key: str | None = None,
     ) -> Run:
         """Run an agent; return the result, or the open run when it waits or is queued.
 
         instance_id: the conversation, a new one if absent. user: an id, or `id` with `name`, `locale`, `timezone`.
-        attachments: ids of uploads, or small files as `data` (base64) with `media_type` and `name`. background: return the
-        open run as soon as it is recorded.
-        idempotency_key: with the same one the same run is returned; a new one if absent. Raises: RetainError.
+        attachments: ids of uploads, or small files as `data` (base64) with `media_type` and `name`. output_schema: the
+        JSON Schema of the object that the answer must be, instead of the definition's. background: return the open run as
+        soon as it is recorded. idempotency_key: with the same one the same run is returned; a new one if absent.
+
+        Raises: RetainError; TypeError for a field that a user or a file does not have.
         """
-        body = _body(input, instance_id, user, metadata, attachments, stream=False, background=background or None)
+        body = _body(
+            input,
+            instance_id,
+            user,
+            metadata,
+            attachments,
+            output_schema,
+            stream=False,
+            background=background or None,
+        )
         key = idempotency_key or uuid.uuid4().hex
         response = await create_run.asyncio_detailed(
             self._tenant, agent_type, client=self._api, body=body, idempotency_key=key
@@ -85,10 +97,11 @@ class AsyncRuns:
         user: str | Mapping[str, Any] | None = None,
         metadata: Mapping[str, Any] | None = None,
         attachments: Sequence[str | Mapping[str, Any]] = (),
+        output_schema: Mapping[str, Any] | None = None,
         idempotency_key: str | None = None,
     ) -> AsyncRunStream:
         """Return the events of a run that begins when they are iterated. As `start`."""
-        body = _body(input, instance_id, user, metadata, attachments, stream=True)
+        body = _body(input, instance_id, user, metadata, attachments, output_schema, stream=True)
         begin = (body, idempotency_key or uuid.uuid4().hex)
         return AsyncRunStream(self._http, self._retries, self._tenant, agent_type, begin=begin)
 
@@ -289,6 +302,7 @@ def _body(
     user: str | Mapping[str, Any] | None,
     metadata: Mapping[str, Any] | None,
     attachments: Sequence[str | Mapping[str, Any]],
+    output_schema: Mapping[str, Any] | None,
     *,
     stream: bool,
     background: bool | None = None,
@@ -301,7 +315,8 @@ def _body(
         user=who,
         metadata=metadata,
         attachments=files or None,
+        output_schema=output_schema,
         stream=stream,
         background=background,
     )
-    return RunBody.from_dict(fields)
+    return body_of(RunBody, fields)

@@ -21,7 +21,7 @@ from retain_client.api.models.schedule_state_body import ScheduleStateBody
 from retain_client.api.models.schedules import Schedules as SchedulesPage
 from retain_client.api.types import Unset
 from retain_client.asynchronous.pages import AsyncPages
-from retain_client.values import answered, given, or_unset
+from retain_client.values import answered, body_of, given, or_unset
 
 
 class AsyncSchedules:
@@ -75,7 +75,8 @@ class AsyncSchedules:
 
         idempotency_key: with the same one the same schedule is returned; a new one if absent. Raises: RetainError.
         """
-        body = ScheduleBody.from_dict(
+        body = body_of(
+            ScheduleBody,
             given(
                 agent_type=agent_type,
                 input=input,
@@ -85,7 +86,7 @@ class AsyncSchedules:
                 instance_id=instance_id,
                 user={"id": user} if isinstance(user, str) else user,
                 metadata=metadata,
-            )
+            ),
         )
         response = await create_schedule.asyncio_detailed(
             self._tenant, client=self._api, body=body, idempotency_key=idempotency_key or uuid.uuid4().hex

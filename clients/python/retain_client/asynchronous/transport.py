@@ -8,6 +8,7 @@ from retain_client.asynchronous.pause import sleep
 from retain_client.errors import NO_ANSWER, RetainError, refusal, retry_after_s
 from retain_client.retries import Retries, repeatable
 
+_INVALID = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 
 
@@ -26,6 +27,8 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
             attempt += 1
             try:
                 response = await self._inner.handle_async_request(request)
+            except _INVALID:  # its message may have a header's value, which may be the key
+                raise RetainError("the request is not valid for HTTP, and was not sent", code=NO_ANSWER) from None
             except httpx.TransportError as error:
                 pause = self._retries.after_failure(attempt, sent=not isinstance(error, _NEVER_SENT), again=again)
                 if pause is None:
