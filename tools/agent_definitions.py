@@ -20,6 +20,7 @@ import yaml
 from pydantic import ValidationError
 
 from tools.paths import ROOT
+from tools.uploaded_imports import missing_import
 
 sys.path.insert(0, str(ROOT / "workers"))
 
@@ -87,8 +88,8 @@ def check_models(agents: Mapping[str, Any], provider: str) -> None:
 def compile_functions(folder: Path) -> dict[str, str]:
     """Return the module of each function tool, by name: `agents.tools.<file>`, where it is staged.
 
-    Raises: SystemExit naming the file when it cannot be imported or declares no tool, or when a tool's signature cannot
-        be described or its name is taken.
+    Raises: SystemExit naming the file when it cannot be imported, here or by the Worker, or declares no tool, or when a
+        tool's signature cannot be described or its name is taken.
     """
     functions: dict[str, str] = {}
     for path in sorted((folder / "tools").glob("*.py")):
@@ -96,6 +97,7 @@ def compile_functions(folder: Path) -> dict[str, str]:
         if not path.stem.isidentifier():
             raise SystemExit(f"{place}: the file's name must be a valid module name")
         with _imported(path, place) as module:
+            _check_imports(path, place)
             declared = _declared(module)
             if not declared and not path.stem.startswith("_"):
                 raise SystemExit(
@@ -110,6 +112,16 @@ def compile_functions(folder: Path) -> dict[str, str]:
                     raise SystemExit(f"{place}: another tool is named {name}")
                 functions[name] = f"agents.tools.{path.stem}"
     return functions
+
+
+def _check_imports(path: Path, place: str) -> None:
+    missing = missing_import(path.read_text())
+    if missing is not None:
+        line, name = missing
+        raise SystemExit(
+            f"{place}, line {line}: it imports {name}, which is not uploaded: add its package to `dependencies` in"
+            " pyproject.toml, then run `make lock` and `make setup`"
+        )
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -98,6 +99,14 @@ def test_an_ordinary_function_is_not_a_tool(agents: Agents) -> None:
     with pytest.raises(NotFound) as refused:
         agents().function("nobody")
     assert refused.value.code == "no_such_function"
+
+
+def test_a_module_that_the_worker_cannot_import_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "nowhere", None)
+    catalogue = AgentCatalogue({}, {}, {"quote": "nowhere"})
+    with pytest.raises(Misconfigured, match=r"the function quote cannot be a tool: .*nowhere") as refused:
+        catalogue.function("quote")
+    assert refused.value.code == "invalid_function"
 
 
 async def answers(deploy: Deploy, agents: Agents, *wanted: tuple[str, dict[str, Any]], **fields: Any) -> list[str]:

@@ -9,6 +9,7 @@ from retain.agents.catalogue import AgentCatalogue
 from tools.agent_definitions import compile_agents
 from tools.paths import ROOT
 from tools.stage import wanted_files
+from tools.uploaded_imports import missing_import
 
 GOOD = {
     "greeter.yaml": """
@@ -73,6 +74,29 @@ def test_functions_are_compiled_to_their_modules(tmp_path: Path) -> None:
     assert "agents/tools/_shared.py" in staged
 
 
+UPLOADED = """
+from __future__ import annotations
+import json
+import pydantic_core.core_schema
+from typing import TYPE_CHECKING
+from agents.tools._shared import WORDS
+from retain.agents.tools.functions import tool
+if TYPE_CHECKING:
+    import pytest
+try:
+    import nowhere
+except ImportError:
+    nowhere = None
+def later() -> None:
+    import js
+"""
+
+
+def test_imports_are_compared_with_what_is_uploaded() -> None:
+    assert missing_import(UPLOADED) is None
+    assert missing_import(f"{UPLOADED}\nclass Late:\n    from httpx import get") == (18, "httpx")
+
+
 MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
     "function that does not exist": (
         {"helper.yaml": "{type: helper, description: d, instructions: i, functions: [count]}"},
@@ -97,6 +121,10 @@ MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
     "module that cannot be imported": (
         {"tools/letters.py": "import nowhere"},
         r"^tools/letters\.py, line 1: it cannot be",
+    ),
+    "module that imports what only this environment has": (
+        {"tools/letters.py": f"import json, pytest\n{FUNCTION}"},
+        r"^tools/letters\.py, line 1: it imports pytest, which is not uploaded: ",
     ),
     "approval of what is not a tool": (
         {"helper.yaml": "{type: helper, description: d, instructions: i, approval: [count]}"},

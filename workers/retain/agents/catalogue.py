@@ -89,6 +89,12 @@ class AgentCatalogue:
         if name not in self._loaded:
             if name not in self._functions:
                 raise NotFound(f"there is no function {name} in agents/tools", code="no_such_function")
-            module = importlib.import_module(self._functions[name])
+            try:
+                module = importlib.import_module(self._functions[name])
+            except ImportError as error:
+                raise Misconfigured(
+                    f"the function {name} cannot be a tool: {self._functions[name]} cannot be imported: {error}",
+                    code="invalid_function",
+                ) from error
             self._loaded[name] = FunctionTool(getattr(module, name))
         return self._loaded[name]
