@@ -7,6 +7,7 @@ changes it here as well.
 from __future__ import annotations
 
 import inspect
+from dataclasses import replace
 
 import pytest
 from pydantic import BaseModel
@@ -182,14 +183,16 @@ def test_the_bounds_of_a_daily_brief() -> None:
 
 
 def test_what_a_deployment_gets_that_sets_only_the_size_of_its_vectors() -> None:
-    unset = ModelSettings("", "", "", "", True)
+    unset = ModelSettings("", "", "", "", True, "CHAT_API_KEY")
     assert read_settings({"EMBEDDING_DIMENSIONS": "1"}) == Settings(
         environment="production",
         access_team_domain="",
         access_audience="",
         chat=unset,
-        accounts={name: ModelSettings(name, "", "", "", True) for name in ("openai", "anthropic")},
-        embedding=unset,
+        accounts={
+            name: ModelSettings(name, "", "", "", True, f"{name.upper()}_API_KEY") for name in ("openai", "anthropic")
+        },
+        embedding=replace(unset, key_name="EMBEDDING_API_KEY"),
         embedding_dimensions=1,
         rerank_model="",
         extractor="rules",
@@ -212,7 +215,7 @@ def test_settings_that_are_made_by_hand_have_the_same_defaults() -> None:
     made = Settings("", "", "", model, {}, model, 1, "", "", namespaces, "", "")
     assert (made.runs_retention_days, made.evaluation_judge, made.memory_placements) == (400, "off", "")
     assert (made.memory_pii_fields, made.memory_key, made.previous_memory_key) == ("", "", "")
-    assert (model.allow_requests, made.development) == (True, False)
+    assert (model.allow_requests, model.key_name, made.development) == (True, "", False)
     assert (namespaces.write_canonical, namespaces.compat_read, namespaces.legacy_patterns) == (False, False, "")
 
 

@@ -1,6 +1,7 @@
 """Which adapter the settings select, and what an agent may name instead."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -10,8 +11,9 @@ from retain.errors import Misconfigured
 from retain.models.chat import ChatMessage, ChatRequest
 from retain.models.requests import model_requests_allowed
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, StreamedResponse
 from retain.settings import ModelSettings, read_settings
+from tests.models.chat_contract import Heard
 from tests.support.workers_ai import WorkersAiStandIn
 
 VARIABLES = {
@@ -45,6 +47,13 @@ class Sent:
     ) -> HttpResponse:
         self.requests.append((url, headers))
         return HttpResponse(401, {}, b"")
+
+    @asynccontextmanager
+    async def refusing_stream(self, *_: object, **__: object) -> AsyncIterator[StreamedResponse]:
+        async def nothing() -> AsyncIterator[bytes]:
+            yield b""
+
+        yield StreamedResponse(401, {}, nothing())
 
     def stream(self, *_: object, **__: object) -> Any:
         raise AssertionError("nothing streams here")
@@ -88,6 +97,32 @@ async def test_an_agent_gets_the_provider_that_it_names_with_that_ones_key(
 ) -> None:
     with model_requests_allowed():  # nothing is sent
         assert await asked_of(chosen_chat(read_settings({**VARIABLES, **variables}), **wish)) == expected
+
+
+@pytest.mark.parametrize(
+    ("variables", "wish", "named"),
+    [
+        pytest.param({}, {}, "correct the secret CHAT_API_KEY", id="the deployment's"),
+        pytest.param({"CHAT_API_KEY": ""}, {}, "the secret CHAT_API_KEY is not set", id="none"),
+        pytest.param(
+            {"ANTHROPIC_API_KEY": ""},
+            {"provider": "anthropic", "name": "claude"},
+            "the secret ANTHROPIC_API_KEY is not set",
+            id="another provider's",
+        ),
+    ],
+)
+@pytest.mark.parametrize("on_text", [None, Heard()], ids=["whole", "streamed"])
+async def test_refused_credentials_name_the_secret_and_say_whether_it_is_set(
+    variables: dict[str, str], wish: dict[str, str], named: str, on_text: Heard | None
+) -> None:
+    chosen, sent, ai = chosen_chat(read_settings({**VARIABLES, **variables}), **wish), Sent(), WorkersAiStandIn()
+    with model_requests_allowed():
+        model = chat_model(chosen, ChatPorts(sent, sent.refusing_stream, ai, ai.stream), lambda: SCRIPT)
+        with pytest.raises(Misconfigured) as refused:
+            await model.complete(ChatRequest([ChatMessage("user", "?")]), on_text)
+    assert refused.value.message == f"the model's server refused the credentials: {named}"
+    assert (refused.value.code, refused.value.details["status"]) == ("model_credentials", 401)
 
 
 def test_an_agent_that_names_a_model_keeps_the_deployments_provider() -> None:

@@ -16,7 +16,7 @@ class ModelSettings:
     """How to reach a model.
 
     base_url: "" for the provider's own. api_key: a secret, never shown. allow_requests: if False, only loopback is
-    allowed.
+    allowed. key_name: of the secret that has the key, for who has to set it.
     """
 
     provider: str
@@ -24,6 +24,7 @@ class ModelSettings:
     base_url: str
     api_key: str = field(repr=False)
     allow_requests: bool = True
+    key_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ class _Reach(TypedDict):
     base_url: str
     api_key: str
     allow_requests: bool
+    key_name: str
 
 
 def read_settings(variables: Mapping[str, str]) -> Settings:
@@ -226,6 +228,7 @@ def _reach(prefix: str, variables: Mapping[str, str]) -> _Reach:
         "base_url": variables.get(f"{prefix}_BASE_URL", ""),
         "api_key": variables.get(f"{prefix}_API_KEY", ""),
         "allow_requests": _flag("ALLOW_MODEL_REQUESTS", variables, default="true"),
+        "key_name": f"{prefix}_API_KEY",
     }
 
 

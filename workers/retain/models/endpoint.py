@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 
 from retain.errors import (
@@ -66,6 +66,7 @@ class Endpoint:
     api_key: "" sends none, for servers that need none.
     timeout_ms: limit of one attempt. For a stream it limits each silence, and `stream_timeout_ms` the whole.
     fetch_stream: None for an endpoint without streaming.
+    key_name: of the secret that has the key, which the error for refused credentials names; "" if there is none.
     """
 
     base_url: str
@@ -75,6 +76,7 @@ class Endpoint:
     timeout_ms: int = 60_000
     fetch_stream: FetchStream | None = None
     stream_timeout_ms: int = 600_000
+    key_name: str = ""
 
     def credentials(self) -> dict[str, str]:
         """Return the headers with the key, and whatever else each request to this kind of server needs."""
@@ -105,7 +107,8 @@ class Endpoint:
                 )
             except InvalidInput as error:  # address and key are the deployment's, not the caller's
                 raise _cannot_be_addressed() from error
-            return read_answer(response, self.api_key)
+            with self._naming_the_key():
+                return read_answer(response, self.api_key)
 
         return await with_retries(attempt, self.retries)
 
@@ -132,12 +135,24 @@ class Endpoint:
         except InvalidInput as error:
             raise _cannot_be_addressed() from error
         try:
-            if not 200 <= response.status < 300:
-                body = await _beginning(response.chunks)
-                raise failure(response.status, body, response.headers, self.api_key)
-            yield response
+            with self._naming_the_key():
+                if not 200 <= response.status < 300:
+                    body = await _beginning(response.chunks)
+                    raise failure(response.status, body, response.headers, self.api_key)
+                yield response
         finally:
             await opened.__aexit__(None, None, None)
+
+    @contextmanager
+    def _naming_the_key(self) -> Iterator[None]:
+        """Say of refused credentials which secret has them, and whether it is set."""
+        try:
+            yield
+        except Misconfigured as error:
+            if error.code != "model_credentials" or not self.key_name:
+                raise
+            wrong = f"correct the secret {self.key_name}" if self.api_key else f"the secret {self.key_name} is not set"
+            raise Misconfigured(f"{error.message}: {wrong}", code="model_credentials", **error.details) from error
 
     def _url(self, path: str) -> str:
         check_model_request(self.base_url)

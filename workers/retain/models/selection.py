@@ -57,8 +57,9 @@ def chosen_chat(settings: Settings, *, provider: str | None = None, name: str | 
             f"an agent that names the provider '{provider}' must name a model of it", code="model_unnamed"
         )
     account = settings.accounts.get(provider)
-    base_url, api_key = (account.base_url, account.api_key) if account else ("", "")
-    return ModelSettings(provider, name, base_url, api_key, chat.allow_requests)
+    if account is None:
+        return ModelSettings(provider, name, "", "", chat.allow_requests)
+    return replace(account, name=name, allow_requests=chat.allow_requests)
 
 
 def chat_model(settings: ModelSettings, ports: ChatPorts, script: Callable[[], Any]) -> ChatModel:
@@ -74,7 +75,12 @@ def chat_model(settings: ModelSettings, ports: ChatPorts, script: Callable[[], A
         case "anthropic":
             base_url = _allowed(settings, ANTHROPIC_URL)
             endpoint = AnthropicEndpoint(
-                base_url, ports.fetch, _retries(), settings.api_key, fetch_stream=ports.fetch_stream
+                base_url,
+                ports.fetch,
+                _retries(),
+                settings.api_key,
+                fetch_stream=ports.fetch_stream,
+                key_name=settings.key_name,
             )
             return CheckedChat(AnthropicChat(endpoint, model=settings.name))
         case "workers-ai":
@@ -116,7 +122,9 @@ def reranker(model: str, ai: AiRunner, *, allow_requests: bool = True) -> Rerank
 
 def _openai(settings: ModelSettings, fetch: Fetch, fetch_stream: FetchStream | None = None) -> OpenAiEndpoint:
     base_url = _allowed(settings, OPENAI_URL)
-    return OpenAiEndpoint(base_url, fetch, _retries(), settings.api_key, fetch_stream=fetch_stream)
+    return OpenAiEndpoint(
+        base_url, fetch, _retries(), settings.api_key, fetch_stream=fetch_stream, key_name=settings.key_name
+    )
 
 
 def _allowed(settings: ModelSettings, usual_url: str) -> str:
