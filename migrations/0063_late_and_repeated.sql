@@ -18,4 +18,4 @@ CREATE INDEX webhook_deliveries_due ON webhook_deliveries (due_at_ms) WHERE stat
 -- repeated gives the next one the same life.
 ALTER TABLE application_keys ADD COLUMN lives_ms INTEGER;
 
-INSERT INTO schema_versions (version, usable_from) VALUES (67, 42);
+INSERT INTO schema_versions (version, usable_from) VALUES (63, 42);
