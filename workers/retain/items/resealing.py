@@ -52,9 +52,8 @@ async def reseal(
         if not rows:
             break
         for row in rows:
-            key = str(
-                namespacing.item_of(row["key"]) or row["key"]
-            )  # sealed for its canonical key, whichever it is under
+            # sealed for its canonical key, whichever it is under
+            key = str(namespacing.item_of(row["key"]) or row["key"])
             try:
                 value = await sealer.seal(key, await sealer.open(key, row["value"]))
             except Misconfigured as error:

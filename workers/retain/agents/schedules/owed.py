@@ -73,7 +73,7 @@ class KeepSchedule(OwedStatement):
 
 @dataclass(frozen=True, slots=True)
 class DropSchedule(OwedStatement):
-    """The schedule was deleted. A trigger removes writes of it that were put aside (0067_late_and_repeated.sql)."""
+    """The schedule was deleted. A trigger removes writes of it that were put aside (0063_late_and_repeated.sql)."""
 
     NAME: ClassVar[str] = "drop_schedule"
     SQL: ClassVar[str] = "INSERT INTO dropped_schedules (schedule_id) VALUES (?)"
