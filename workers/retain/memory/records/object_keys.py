@@ -16,14 +16,14 @@ MAX_KEY_CHARACTERS: Final = 80
 _RAISED = re.compile("(?<=\\d)(?=[\u00b2\u00b3\u00b9\u2070-\u207f])")
 _APART = re.compile("(?<=\\d)(?=[\u2080-\u208e\u00bc-\u00be\u2150-\u215f\u2189])")
 """Where a number above, below or of a fraction follows a digit: in compatible form both would be one number."""
-_BESIDE_DIGITS = "%^=\u00b1\u00d7\u00f7\u2030\u2200-\u22ff$\u00a2\u00a3\u00a5\u20a0-\u20cf"
+_NEXT_TO_DIGITS = "%^=\u00b1\u00d7\u00f7\u2030\u2200-\u22ff$\u00a2\u00a3\u00a5\u20a0-\u20cf"
 _SIGN = re.compile(
     r"(?<=\w)(?:\+{2,}|[+#](?!\w))|(?<=\b[^\W\d_])#"  # C++17, A+, C#
     r"|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?![\w-])"  # A-, AB-: longer words have a dash after them
     r"|(?<![^\s(])-(?=\.?\d)"  # -5, not 3-5
-    rf"|(?<=\d)[<>{_BESIDE_DIGITS}]|(?!<3(?!\d))[<>{_BESIDE_DIGITS}](?=\d)"  # 5%, <5, not a heart
+    rf"|(?<=\d)[<>{_NEXT_TO_DIGITS}]|(?!<3(?!\d))[<>{_NEXT_TO_DIGITS}](?=\d)"  # 5%, <5, not a heart
 )
-"""Signs that are part of a word. A plus before a number is none: +49 is 49."""
+"""Signs that are part of a word. A plus before a number is not: +49 is 49."""
 _MARKS = ("Mn", "Mc")
 _NO_MARKS = re.compile("[\u0307\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 """Marks that make no difference: choices of a glyph, and the dot that the small letter of a Turkish capital has."""
