@@ -41,6 +41,10 @@ class AgentRuntime(DurableObject):
         """Start a run in the background. request: a `RunRequest` as JSON."""
         return await self._enveloped("start", request)
 
+    async def repeated(self, request: str) -> str:
+        """Return the run that an earlier request with the same key began. request: a `RunRequest` as JSON."""
+        return await self._enveloped("repeated", request)
+
     async def fork(self, request: str) -> str:
         """Start a run in the background that begins with the turns of another one. request: a `ForkRequest` as JSON."""
         return await self._enveloped("fork", request)

@@ -10,6 +10,7 @@ import pytest
 
 from retain.agents.calls.asked_files import MAX_INLINE_BYTES
 from retain.agents.calls.asked_files import MAX_NAME as MAX_BODY_NAME
+from retain.agents.versions.tenant_agents import FRESH_MS
 from retain.application_keys.tokens import BoundUser
 from retain.attachments.attachment import MAX_ATTACHED, MAX_BYTES, MAX_SENT_BYTES
 from retain.attachments.media_types import MAX_NAME
@@ -110,6 +111,33 @@ async def test_the_same_file_in_a_repeated_request_is_the_same_run_and_one_objec
     with pytest.raises(RetainError) as other:
         await desk.run("Look", inline(png(seed=9)), key="once")
     assert other.value.code == "idempotency_key_reused"
+
+
+@pytest.mark.parametrize("gone", ["the file", "the agent's sense"])
+async def test_a_repeated_request_is_the_same_run_though_its_file_is_no_longer_taken(
+    deploy: Deploy, chat: SteppedChat, gone: str
+) -> None:
+    desk = FileDesk(deploy(chat=chat))
+    await define(desk.deployment, "Look.", "reader", model={"script": "support", "accepts": ["image"]})
+    picture = await desk.uploaded()
+    first = await desk.run("Look", picture, agent="reader", key="once")
+    if gone == "the file":
+        await desk.send("DELETE", f"attachments/{picture.id}")
+    else:
+        await define(desk.deployment, "Look.", "reader", model={"script": "support", "accepts": []})
+        desk.deployment.clock.advance(FRESH_MS + 1)
+    refusal = "no_such_attachment" if gone == "the file" else "attachments_not_accepted"
+    assert await desk.run("Look", picture, agent="reader", key="once") == first
+    for instance, text, key, code in (
+        ("main", "Look", "another", refusal),
+        ("never", "Look", "once", refusal),
+        ("main", "Listen", "once", "idempotency_key_reused"),
+    ):
+        with pytest.raises(RetainError) as refused:
+            await desk.run(text, picture, agent="reader", key=key, instance=instance)
+        assert refused.value.code == code
+    assert len(chat.requests) == 1
+    assert desk.deployment.local("reader:acme:never", "SELECT name FROM sqlite_master") == []
 
 
 async def test_a_retry_and_a_fork_read_the_files_again(desk: FileDesk, chat: SteppedChat) -> None:

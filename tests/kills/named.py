@@ -86,7 +86,7 @@ POINTS = frozenset(
 )
 """Every fault point. Each is reached by at least one scenario; a transaction of what an instance owes begins with whatever
 of it is not yet written, so with other tables of its outbox too."""
-READS = frozenset({"show", "describe"})
+READS = frozenset({"show", "describe", "repeated"})
 """Methods of an instance that change nothing."""
 NOT_WALKED = {
     "acting": "who makes a change: always in the transaction of the change",

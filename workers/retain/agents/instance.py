@@ -52,7 +52,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.run_log import RunLog
 from retain.agents.tools.delegation import Delegation
 from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import Conflict, RetainError
+from retain.errors import Conflict, NotFound, RetainError
 from retain.ledgers.kv_audit import AuditedKv
 from retain.lifecycle.terms import Term
 from retain.memory.procedures.procedural import ProceduralMemory
@@ -162,6 +162,17 @@ class Instance:
         opened: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._ports.background(self._begun(request, opened))
         return self._reports.of(await opened)
+
+    async def repeated(self, request: RunRequest) -> RunReport:
+        """Return the report of the run that an earlier request with the same key began; begin none.
+
+        Raises: NotFound (code `no_such_run`); Conflict (code `idempotency_key_reused`).
+        """
+        await self._parked.restore_by_key(request.idempotency_key)
+        known = await self._queueing.asked(request)
+        if known is None:
+            raise NotFound("no run began with this key", code="no_such_run")
+        return self._reports.of(known)
 
     async def show(self, run: NamedRun) -> RunReport:
         """Return a run's result, or its state so far. Raises: NotFound (code `no_such_run`)."""

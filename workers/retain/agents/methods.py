@@ -97,6 +97,7 @@ async def _wake(instance: Instance, content: JsonObject) -> JsonObject:
 METHODS: Mapping[str, InstanceMethod] = {
     "run": InstanceMethod(_typed(RunRequest.from_json, Instance.run)),
     "start": InstanceMethod(_typed(RunRequest.from_json, Instance.start)),
+    "repeated": InstanceMethod(_typed(RunRequest.from_json, Instance.repeated), known_only=True),
     "fork": InstanceMethod(_fork, known_only=True),
     "show": InstanceMethod(_typed(NamedRun.from_json, Instance.show), known_only=True),
     "follow": InstanceMethod(_typed(FollowRequest.from_json, Instance.follow), known_only=True),

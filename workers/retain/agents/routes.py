@@ -94,7 +94,7 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
         files=asked_files(body.attachments),
     )
     instance_id, asked = wanted.checked(request.http)
-    asked = await with_files(context, request.http, request.tenant_id, path["agent_type"], asked, wanted)
+    asked = await with_files(context, request.http, (request.tenant_id, path["agent_type"], instance_id), asked, wanted)
     instance = await context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)

@@ -8,39 +8,66 @@ from dataclasses import dataclass, replace
 
 from retain.agents.calls.asked import AskedRun
 from retain.agents.calls.asked_files import MAX_INLINE_BYTES, AskedFile, InlineFile, NamedFile
+from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import PriorMessage, RunRequest
 from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
+from retain.agents.identity import instance_of
 from retain.agents.versions.tenant_agents import FRESH_MS
 from retain.attachments.attachment import MAX_SENT_BYTES, Readers
 from retain.attachments.media_types import check_name, media_type_of, recognised
 from retain.attachments.store import Attachments, NewAttachment, check_count, check_size, no_such_attachment
-from retain.errors import InvalidInput, LimitExceeded
+from retain.errors import InvalidInput, LimitExceeded, NotFound
 from retain.http import Request
 from retain.models.attached import Attached
 from retain.shards.place import in_tenant
 
 
 async def with_files(
-    context: AgentsContext, http: Request, tenant_id: str, agent_type: str, request: RunRequest, asked: AskedRun
+    context: AgentsContext, http: Request, place: tuple[str, str, str], request: RunRequest, asked: AskedRun
 ) -> RunRequest:
     """Return the request with its files: those that it names, and those that it brings, which are stored.
 
     The token of a user reaches its own user's files alone. Of the files of earlier messages, those that the run will read
-    again are found or stored; the others are named.
+    again are found or stored; the others are named. A repeated request for a run that has begun names its files as it did
+    then, though one may be deleted by now, or no longer be taken. place: the tenant, the agent and the instance.
     Raises: NotFound (code `no_such_attachment`); InvalidInput (code `attachments_not_accepted`, `invalid_attachment`, and as
         `Attachments.store`); LimitExceeded (code `too_many_attachments`, `attachment_too_large`); Unavailable.
     """
     if not asked.files and not any(asked.prior_files):
         return request
+    tenant_id, agent_type, _ = place
     definition = await context.agents.definition(tenant_id, agent_type, fresh_ms=FRESH_MS)
     files = _Files(context.attachments, tenant_id, definition, Readers(request.user_id, own=http.bound is not None))
     brought = [file for file in (*asked.files, *_all(asked.prior_files)) if isinstance(file, InlineFile)]
     if sum(len(file.content) for file in brought) > MAX_INLINE_BYTES:
         raise _too_large("the files in the request are too large together: upload them first", MAX_INLINE_BYTES)
-    with in_tenant(tenant_id):
-        prior = await files.of_earlier(request.prior, asked.prior_files)
-        return replace(request, attachments=await files.of_input(asked.files), prior=prior)
+    try:
+        with in_tenant(tenant_id):
+            prior = await files.of_earlier(request.prior, asked.prior_files)
+            return replace(request, attachments=await files.of_input(asked.files), prior=prior)
+    except (NotFound, InvalidInput):
+        repeated = await _repeated(InstanceClient(context.instances, instance_of(*place)), request, asked)
+        if repeated is None:
+            raise
+        return repeated
+
+
+async def _repeated(instance: InstanceClient, request: RunRequest, asked: AskedRun) -> RunRequest | None:
+    """Return a repeated request whose run has begun, None for any other.
+
+    It has no more of its files than their ids, by which requests are compared. Raises: Conflict (code
+        `idempotency_key_reused`); Unavailable.
+    """
+    ids = [file.id for file in asked.files if isinstance(file, NamedFile)]
+    if request.idempotency_key is None or len(ids) < len(asked.files) or any(asked.prior_files):
+        return None
+    named = replace(request, attachments=tuple(Attached(one, "", "", 0) for one in dict.fromkeys(ids)))
+    try:
+        await instance.repeated(named)
+    except NotFound:
+        return None
+    return named
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,10 @@ class InstanceClient:
         """Start a run in the background. See `Instance.start`."""
         return report_from_json(await self._call("start", request))
 
+    async def repeated(self, request: RunRequest) -> RunReport:
+        """Return the run that an earlier request with the same key began. See `Instance.repeated`."""
+        return report_from_json(await self._call("repeated", request))
+
     async def fork(self, request: ForkRequest) -> RunReport:
         """Start a run in the background that begins with the turns of another one. See `Forks.request`."""
         return report_from_json(await self._call("fork", request))

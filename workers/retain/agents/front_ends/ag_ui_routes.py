@@ -36,7 +36,7 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
     if answer is None:
         wanted = body.asked()
         instance_id, asked = wanted.checked(http)
-        asked = await with_files(context, http, request.tenant_id, agent_type, asked, wanted)
+        asked = await with_files(context, http, (request.tenant_id, agent_type, instance_id), asked, wanted)
         instance = await context.instance(request.tenant_id, agent_type, instance_id)
         run_id = (await instance.start(asked)).run_id
         return ag_ui_stream(instance, run_id, body.run, after)

@@ -74,7 +74,7 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     agent = await context.agents.definition(tenant_id, body.model, fresh_ms=FRESH_MS)
     wanted = body.asked(http.bound, idempotency_key(http))
     instance_id, asked = wanted.checked(http)
-    asked = await with_files(context, http, tenant_id, agent.type, asked, wanted)
+    asked = await with_files(context, http, (tenant_id, agent.type, instance_id), asked, wanted)
     instance = await context.instance(tenant_id, agent.type, instance_id)
     report = await (instance.start(asked) if asked.stream else instance.run(asked))
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
