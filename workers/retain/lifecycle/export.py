@@ -1,8 +1,10 @@
 """Export: what a tenant has, page by page, as JSON lines for import.
 
 First come scopes, records with all their events, and users; then the rows of `transfer/kinds.py`, and items. One import
-accepts one page. Records come in the order in which they were stored, then the events of deleted ones. A record that changes
-during the export appears in one consistent state; importing a later export adds what is new.
+accepts one page. The events of deleted records come first, since a later one may have their contents; then the records in
+the order in which they were stored, with scopes that are newer than the export; then what changed meanwhile, in the order of
+world history. A record that changes during the export appears in one consistent state, or in several, each on its page;
+importing a later export adds what is new.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from retain.errors import InvalidInput
@@ -23,7 +25,7 @@ from retain.lifecycle.transfer.rows import RowPlace, row_page
 from retain.memory.records.events import LearningEvent, fold
 from retain.memory.records.rows import event_of
 from retain.memory.scope import OF_USER
-from retain.ports import Row, Sql
+from retain.ports import Row, Sql, Statement
 
 PAGE_BYTES = 400_000
 """Bytes of events after which a page ends: with the records in addition, a page stays below an import's limit.
@@ -32,7 +34,9 @@ An event counts as the size of its data and source plus 150 bytes for its ids an
 """
 USERS_PER_PAGE = 100
 """Most users on a page."""
-_CURSOR = re.compile(r"(scopes|records|deleted)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?")
+_CURSOR = re.compile(
+    r"(scopes|deleted|records|changed)\.([0-9A-Z]{1,26})(?:\.([0-9A-Z]{26}))?(?:\.h([0-9]{1,15})-([0-9]{1,15}))?"
+)
 _ITEMS_CURSOR = re.compile(r"items\.([^\s]{0,1600})")
 _USERS_CURSOR = re.compile(rf"users\.({USER.pattern})?")
 
@@ -48,16 +52,31 @@ _SCOPES = """
 SELECT number AS place, scope_id, parent_id, kind, user_id FROM scopes
 WHERE tenant_id = ?1 AND number > ?3 {within} ORDER BY number LIMIT ?4
 """
+_SCOPES_OF = """
+WITH RECURSIVE up (scope_id) AS (
+  SELECT s.scope_id FROM json_each(?2) c JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = c.value AND s.number > ?3
+  UNION
+  SELECT s.parent_id FROM up u JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = u.scope_id WHERE s.parent_id IS NOT NULL
+)
+SELECT s.scope_id, s.parent_id, s.kind, s.user_id FROM up u JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = u.scope_id
+"""
+_HEAD = "SELECT COALESCE(MAX(seq), 0) AS seq FROM world_history WHERE tenant_id = ?"
 _RECORDS = """
-SELECT r.number AS place, r.id,
+SELECT r.number AS place, r.id, r.scope_id,
   (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e WHERE e.record_id = r.id) AS size
 FROM memory_records r WHERE r.tenant_id = ?1 AND r.number > ?3 {within} ORDER BY r.number LIMIT ?4
 """
 _DELETED = """
-SELECT d.event_id AS place, d.record_id AS id, (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e
-  WHERE e.record_id = d.record_id) AS size
+SELECT d.event_id AS place, d.record_id AS id, NULL AS scope_id,
+  (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e WHERE e.record_id = d.record_id) AS size
 FROM memory_events d WHERE d.tenant_id = ?1 AND d.event_id > ?3 AND d.kind = 'deleted' {within}
   AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = d.record_id) ORDER BY d.event_id LIMIT ?4
+"""
+_CHANGED = """
+SELECT h.seq AS place, h.subject_id AS id, (SELECT r.scope_id FROM memory_records r WHERE r.id = h.subject_id) AS scope_id,
+  (SELECT SUM(length(e.data) + length(e.source) + 150) FROM memory_events e WHERE e.record_id = h.subject_id) AS size
+FROM world_history h WHERE h.tenant_id = ?1 AND h.seq > ?3 {within}
+  AND EXISTS (SELECT 1 FROM memory_events c WHERE c.record_id = h.subject_id) ORDER BY h.seq LIMIT ?4
 """
 _LEARNED = f"""
 SELECT s.record_id FROM memory_events s WHERE s.tenant_id = ?1 AND s.kind = 'stored'
@@ -105,14 +124,34 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The position of an export: after this scope, record, deletion or user, and in the next record after this event."""
+    """The position of an export: after this scope, record, deletion, change or user, and in the next one after this event.
+
+    head: the newest entry of world history when the scopes had been listed. scopes: the last scope that was listed. Both are
+    None in a cursor of an earlier version, whose exports had deletions at the end and no newer scopes.
+    """
 
     phase: str
     after: str
     event: str | None = None
+    head: str | None = None
+    scopes: str | None = None
 
     def __str__(self) -> str:
-        return ".".join(part for part in (self.phase, self.after, self.event) if part is not None)
+        known = None if self.head is None else f"h{self.head}-{self.scopes}"
+        return ".".join(part for part in (self.phase, self.after, self.event, known) if part is not None)
+
+    @property
+    def next_phase(self) -> _Place | None:
+        """The beginning of the next phase of records; None after the last one."""
+        match self.phase, self.head:
+            case ("records", None):
+                return _Place("deleted", "0")
+            case ("deleted", str()):
+                return replace(self, phase="records", after="0", event=None)
+            case ("records", str(head)):
+                return replace(self, phase="changed", after=head, event=None)
+            case _:
+                return None
 
 
 async def export_page(stores: Stores, tenant_id: str, cursor: str | None) -> Page:
@@ -161,10 +200,12 @@ async def export_lines(sql: Sql, extent: Extent, cursor: str | None) -> tuple[li
     following: _Place | None
     if place.phase == "scopes":
         rows = await _rows(sql, extent, _SCOPES, f"scope_id IN ({_WITH_ANCESTORS})", int(place.after), MAX_LINES - 1)
-        scopes = [{name: row[name] for name in ("scope_id", "parent_id", "kind", "user_id")} for row in rows]
-        lines = [export_line("scope", extent.tenant_id, {"scope": scope}) for scope in scopes]
-        full = len(rows) == MAX_LINES - 1
-        following = _Place("scopes", str(rows[-1]["place"])) if full else _Place("records", "0")
+        lines = [_scope_line(extent.tenant_id, row) for row in rows]
+        following = _Place("scopes", str(rows[-1]["place"])) if len(rows) == MAX_LINES - 1 else None
+        if following is None:
+            head = (await sql.run(_HEAD, extent.tenant_id)).rows[0]["seq"]
+            last = str(rows[-1]["place"]) if rows else place.after
+            following = _Place("deleted", "0", head=str(head), scopes=last)
     elif place.phase == "users":
         rows = await _rows(sql, extent, _USERS, "user_id = ?2", place.after, USERS_PER_PAGE)
         lines = [export_line("user", extent.tenant_id, {"user": dict(row)}) for row in rows]
@@ -181,16 +222,19 @@ async def _rows(sql: Sql, extent: Extent, query: str, within: str, after: str | 
 
 
 async def _record_lines(sql: Sql, extent: Extent, place: _Place) -> tuple[list[str], _Place | None]:
-    deleted, tenant_id = place.phase == "deleted", extent.tenant_id
-    if deleted:
-        rows = await _rows(sql, extent, _DELETED, f"d.record_id IN ({_LEARNED})", place.after, MAX_LINES - 1)
+    tenant_id, limit = extent.tenant_id, MAX_LINES - 1
+    if place.phase == "deleted":
+        rows = await _rows(sql, extent, _DELETED, f"d.record_id IN ({_LEARNED})", place.after, limit)
+    elif place.phase == "changed":
+        rows = await _rows(sql, extent, _CHANGED, f"h.subject_id IN ({_LEARNED})", int(place.after), limit)
     else:
-        rows = await _rows(sql, extent, _RECORDS, f"r.scope_id IN ({OF_USER})", int(place.after), MAX_LINES - 1)
+        rows = await _rows(sql, extent, _RECORDS, f"r.scope_id IN ({OF_USER})", int(place.after), limit)
+    if not rows and place.phase == "deleted" and place.next_phase is not None:
+        return await _record_lines(sql, extent, place.next_phase)
     if rows and int(rows[0]["size"] or 0) > PAGE_BYTES:
-        line, event = await _part(sql, tenant_id, rows[0]["id"], place.event)
-        if event is not None:
-            return [line], _Place(place.phase, place.after, event)
-        return [line], _Place(place.phase, str(rows[0]["place"]))
+        lines, event = await _part(sql, tenant_id, rows[0], place)
+        after = place.after if event is not None else str(rows[0]["place"])
+        return lines, replace(place, after=after, event=event)
     chosen: list[Row] = []
     size = 0
     for row in rows:
@@ -198,21 +242,62 @@ async def _record_lines(sql: Sql, extent: Extent, place: _Place) -> tuple[list[s
         if size > PAGE_BYTES:
             break
         chosen.append(row)
-    found = (await sql.run(_EVENTS, json.dumps([row["id"] for row in chosen]), tenant_id)).rows
+    lines, taken = await _lines_of(sql, tenant_id, chosen, place.scopes)
+    if taken == limit or taken < len(rows):
+        return lines, replace(place, after=str(chosen[taken - 1]["place"]), event=None)
+    return lines, place.next_phase
+
+
+async def _lines_of(sql: Sql, tenant_id: str, rows: Sequence[Row], after: str | None) -> tuple[list[str], int]:
+    """Return the lines of records, each after those of its scope, and of how many rows: of as many as fit on a page.
+
+    after: the last scope that was listed before.
+    """
+    listed = json.dumps([row["id"] for row in rows])
+    found, scopes = await sql.batch([(_EVENTS, (listed, tenant_id)), _scopes_of(tenant_id, rows, after)])
     events: dict[str, list[LearningEvent]] = {}
-    for row in found:
+    for row in found.rows:
         events.setdefault(row["record_id"], []).append(event_of(row))
-    lines = [_record_line(tenant_id, row["id"], events[row["id"]]) for row in chosen if row["id"] in events]
-    if len(chosen) == MAX_LINES - 1 or len(chosen) < len(rows):
-        return lines, _Place(place.phase, str(chosen[-1]["place"]))
-    return lines, None if deleted else _Place("deleted", "0")
+    left = {row["scope_id"]: row for row in scopes.rows}
+    lines: list[str] = []
+    for number, row in enumerate(rows):
+        own = events.pop(row["id"], None)  # a record that changed twice is on the page once
+        if own is None:
+            continue
+        before = _scopes_left(left, row["scope_id"])
+        if len(lines) + len(before) >= MAX_LINES - 1:
+            return lines, number
+        lines += [_scope_line(tenant_id, left.pop(scope["scope_id"])) for scope in before]
+        lines.append(_record_line(tenant_id, row["id"], own))
+    return lines, len(rows)
 
 
-async def _part(sql: Sql, tenant_id: str, record_id: str, after: str | None) -> tuple[str, str | None]:
+def _scopes_of(tenant_id: str, rows: Sequence[Row], after: str | None) -> Statement:
+    """Return the statement for those scopes of records that came after the last one listed, and their ancestors."""
+    ids = [] if after is None else sorted({row["scope_id"] for row in rows} - {None})
+    return _SCOPES_OF, (tenant_id, json.dumps(ids), int(after or 0))
+
+
+def _scopes_left(left: Mapping[str, Row], scope_id: str | None) -> list[Row]:
+    """Return a scope and its ancestors, the outermost first, as far as the page does not have them."""
+    path: list[Row] = []
+    while scope_id is not None and scope_id in left:
+        path.insert(0, left[scope_id])
+        scope_id = left[scope_id]["parent_id"]
+    return path
+
+
+def _scope_line(tenant_id: str, row: Row) -> str:
+    scope = {name: row[name] for name in ("scope_id", "parent_id", "kind", "user_id")}
+    return export_line("scope", tenant_id, {"scope": scope})
+
+
+async def _part(sql: Sql, tenant_id: str, record: Row, place: _Place) -> tuple[list[str], str | None]:
     """Return the next part of a record whose events exceed a page, and its last event's id, or None for the last part.
 
     Each part begins with the event that stored the record, so that it can be imported on its own.
     """
+    record_id, after = record["id"], place.event
     sizes = (await sql.run(_SIZES, record_id)).rows
     chosen = [sizes[0]["event_id"]]
     size = int(sizes[0]["size"])
@@ -223,9 +308,12 @@ async def _part(sql: Sql, tenant_id: str, record_id: str, after: str | None) -> 
         if size > PAGE_BYTES and number:
             break
         chosen.append(row["event_id"])
-    events = [event_of(row) for row in (await sql.run(_SOME_EVENTS, json.dumps(chosen), tenant_id)).rows]
-    line = export_line("record", tenant_id, {"id": record_id, "events": [_shown(event) for event in events]})
-    return line, None if len(chosen) == len(rest) + 1 else chosen[-1]
+    some: Statement = (_SOME_EVENTS, (json.dumps(chosen), tenant_id))
+    found, scopes = await sql.batch([some, _scopes_of(tenant_id, [record], place.scopes)])
+    path = _scopes_left({row["scope_id"]: row for row in scopes.rows}, record["scope_id"])
+    events = [_shown(event_of(row)) for row in found.rows]
+    line = export_line("record", tenant_id, {"id": record_id, "events": events})
+    return [*(_scope_line(tenant_id, row) for row in path), line], None if len(chosen) == len(rest) + 1 else chosen[-1]
 
 
 def _record_line(tenant_id: str, record_id: str, events: Sequence[LearningEvent]) -> str:
@@ -263,4 +351,4 @@ def _place(cursor: str | None) -> _Place:
     found = _CURSOR.fullmatch(cursor)
     if found is None or (found[1] != "deleted" and not found[2].isdecimal()):
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
-    return _Place(found[1], found[2], found[3])
+    return _Place(*found.groups())

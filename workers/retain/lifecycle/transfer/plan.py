@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retain.lifecycle.transfer.erased import KnownErasures, brought_back, erased_of, reading
 from retain.lifecycle.transfer.lines import Line, RecordLine, ScopeLine, UserLine, bad_line
 from retain.lifecycle.transfer.renaming import without_import
-from retain.memory.earlier_texts import EarlierText, earlier_of
+from retain.lifecycle.transfer.steps import ImportStep, content_of, duplicates_of
 from retain.memory.indexer import Indexed, Indexer
 from retain.memory.records.events import KnownRecord, LearningEvent, fold
 from retain.memory.records.record import Record
@@ -39,6 +40,7 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE SET
   timezone = COALESCE(timezone, excluded.timezone), created_at_ms = MIN(created_at_ms, excluded.created_at_ms),
   last_run_at_ms = MAX(last_run_at_ms, excluded.last_run_at_ms)
 """
+_RELEASE = "UPDATE memory_records SET content_hash = id WHERE id = ?"
 _SCOPES = "SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?"
 _RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
 _EVENTS = f"SELECT * FROM memory_events WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id"
@@ -54,33 +56,6 @@ _FOREIGN_RECORDS = """
 SELECT id FROM memory_records WHERE tenant_id <> ?1 AND id IN (SELECT value FROM json_each(?2))
 UNION SELECT record_id FROM memory_events WHERE tenant_id <> ?1 AND record_id IN (SELECT value FROM json_each(?2))
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ImportStep:
-    """The change of one record. before, after: None when it does not exist then. events: those the tenant lacks.
-
-    last_event_id: of all its events, with those that the tenant has.
-    """
-
-    before: Record | None
-    after: Record | None
-    events: Sequence[LearningEvent]
-    last_event_id: str
-
-    @property
-    def earlier_texts(self) -> list[EarlierText]:
-        """The texts that a new record had before its present one. Those of a known record are added by settling it."""
-        return [] if self.before is not None or self.after is None else earlier_of(self.after, self.events)
-
-    @property
-    def subject(self) -> Record | None:
-        """The record whose vectors the index is owed; None when it never existed here."""
-        return self.after or self.before
-
-    def then(self, later: ImportStep) -> ImportStep:
-        """Return both steps of one record as one."""
-        return ImportStep(self.before, later.after, [*self.events, *later.events], later.last_event_id)
 
 
 @dataclass(slots=True)
@@ -128,6 +103,18 @@ class ImportPlan:
         """The records whose vectors the index is owed."""
         return [step.subject for step in self.acting if step.subject is not None]
 
+    def _released(self) -> list[str]:
+        """Return the records whose contents others get, while they get another one."""
+        taken = {content_of(record) for record in self.records}
+        return [
+            step.before.id
+            for step in self.acting
+            if step.before is not None
+            and step.after is not None
+            and not step.keeps_content
+            and content_of(step.before) in taken
+        ]
+
     def debts(self, indexer: Indexer, indexed: Mapping[str, Indexed], parts: Mapping[str, int]) -> list[Statement]:
         """Return the statements that note what the plan owes the vector index.
 
@@ -147,7 +134,8 @@ class ImportPlan:
     def change(
         self, indexer: Indexer, tenant_id: str, indexed: Mapping[str, Indexed], after: Sequence[Written | Statement]
     ) -> Change | None:
-        """Return what the plan writes: first what frees a content, then what takes one. None when it writes nothing.
+        """Return what the plan writes: first what frees a content, then what takes one, in whatever order records exchange
+        contents. None when it writes nothing.
 
         after: what is written after it.
         """
@@ -156,6 +144,7 @@ class ImportPlan:
             parts += [append_event(tenant_id, event) for event in step.events]
             if step.after is None and step.before is not None:
                 parts += [*remove_rows(step.before.id), remove_record(step.before.id)]
+        parts += [(_RELEASE, (record_id,)) for record_id in self._released()]
         for step in sorted(self.acting, key=lambda step: step.before is None):
             if step.after is not None:
                 parts += [write_record(step.after), *indexer.rows(step.after, indexed[step.after.id])]
@@ -196,17 +185,19 @@ async def plan_import(sql: Sql, tenant_id: str, lines: Sequence[Line], *, includ
                 planning.take_user(line)
             case ScopeLine():
                 planning.take_scope(line)
-    plan = planning.plan
-    plan.steps = list(planning.steps.values())
-    return plan
+    return planning.finish()
 
 
 class _Planning:
-    """Makes the plan of an import line by line."""
+    """Makes the plan of an import line by line; which records are duplicates follows from all lines together."""
 
     def __init__(self, tenant_id: str, tenant: _Tenant, *, include_erased: bool) -> None:
         self.plan = ImportPlan()
-        self.steps: dict[str, ImportStep] = {}
+        self._steps: dict[str, ImportStep] = {}
+        self._lines: Counter[str] = Counter()
+        """How many lines have each record."""
+        self._erased: set[str] = set()
+        """Records that were erased and are imported nevertheless."""
         self._tenant_id = tenant_id
         self._tenant = tenant
         self._include_erased = include_erased
@@ -241,15 +232,23 @@ class _Planning:
             self.plan.erased += 1
             return
         step = _step(self._tenant, line)
-        if step is None:
-            self.plan.duplicates += 1
-            return
+        first = self._steps.get(line.record_id)  # another part of a long record
+        self._steps[line.record_id] = step if first is None else first.then(step)
+        self._lines[line.record_id] += 1
         if erased:
-            self.plan.brought_back.append(line.record_id)
-        if step.after is not None:
-            self._register_waiting(step.after.scope_id)
-        first = self.steps.get(line.record_id)  # another part of a long record
-        self.steps[line.record_id] = step if first is None else first.then(step)
+            self._erased.add(line.record_id)
+
+    def finish(self) -> ImportPlan:
+        """Return the plan. Of the records whose content the scope would have under another id, none is in it."""
+        for record_id in duplicates_of(self._steps, self._tenant.holders):
+            self.plan.duplicates += self._lines[record_id]
+            del self._steps[record_id]
+        self.plan.brought_back += sorted(self._erased & self._steps.keys())
+        for step in self._steps.values():
+            if step.after is not None:
+                self._register_waiting(step.after.scope_id)
+        self.plan.steps = list(self._steps.values())
+        return self.plan
 
     def _is_erased(self, line: RecordLine) -> bool:
         """Return whether the line's record was erased: what is there of it now was stored after that, by another event."""
@@ -273,8 +272,8 @@ class _Planning:
         self.plan.scopes.append((_REGISTER, (self._tenant_id, *scope)))
 
 
-def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
-    """Return the line's step; None when the scope has its content under another id."""
+def _step(tenant: _Tenant, line: RecordLine) -> ImportStep:
+    """Return the line's step, after which the tenant has the record as the step leaves it."""
     before = tenant.records.get(line.record_id)
     had = tenant.events.get(line.record_id, {})
     new = _new_events(line, had, tenant.foreign)
@@ -283,21 +282,11 @@ def _step(tenant: _Tenant, line: RecordLine) -> ImportStep | None:
     if after is not None:
         if after.scope_id not in tenant.scopes:
             raise bad_line(line.number, [f"there is no scope {after.scope_id}; its line must come first"])
-        if tenant.holders.get(_content(after), line.record_id) != line.record_id:
-            return None
-    if before is not None and tenant.holders.get(_content(before)) == line.record_id:
-        del tenant.holders[_content(before)]
-    if after is not None:
-        tenant.holders[_content(after)] = line.record_id
         tenant.records[line.record_id] = after
     else:
         tenant.records.pop(line.record_id, None)
     tenant.events[line.record_id] = together
     return ImportStep(before, after, new, max(together))
-
-
-def _content(record: Record) -> tuple[str, str]:
-    return record.scope_id, record.content_hash
 
 
 def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: frozenset[str]) -> list[LearningEvent]:
@@ -319,7 +308,7 @@ async def _read(sql: Sql, tenant_id: str, everything: Sequence[Line]) -> _Tenant
     users = [line.user_id for line in everything if isinstance(line, UserLine)]
     ids = json.dumps([line.record_id for line in lines])
     made = [record for line in lines if (record := fold(line.events)) is not None]
-    contents = json.dumps([_content(record) for record in made])
+    contents = json.dumps([content_of(record) for record in made])
     event_ids = json.dumps([event.event_id for line in lines for event in line.events])
     scopes, records, events, holders, foreign_events, foreign_records, *erased = await sql.batch(
         [
