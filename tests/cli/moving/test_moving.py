@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,11 @@ from retain.cli.moving import langgraph, mem0, zep
 from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
 from retain.errors import InvalidInput
 from retain.lifecycle.importing import Imported, import_lines
+from retain.memory.records.derived import spans_of_record
 from retain.memory.records.limits import MAX_METADATA_BYTES, MAX_PART_BYTES
+from retain.memory.records.listing import Listing, list_records
+from retain.memory.records.record import Record
+from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery
 from tests.lifecycle.world import World, living
 
@@ -198,3 +203,88 @@ def test_any_json_is_read_or_refused_with_a_reason(product: str, entries: list[d
         assert refused.code == "invalid_export"
     else:
         assert all(json.loads(line)["tenant"] == "acme" for line in made)
+
+
+async def test_an_entry_that_changed_since_it_was_imported_stays_as_it_is(world: World) -> None:
+    await _move(world, "mem0", json.dumps([MEM0]))
+    more = {**MEM0, "id": "n", "memory": "Likes cake."}
+    done = await _move(world, "mem0", json.dumps([{**MEM0, "memory": "Likes coffee."}, more]))
+    assert (done.created, done.changed, done.unchanged) == (1, 0, 1)
+    assert {row["content"] for row in await _records(world)} == {"Likes tea.", "Likes cake."}
+
+
+WORKS = {
+    "fact": "Ann works at Acme.", "name": "WORKS_AT", "source_node_name": "Ann", "target_node_name": "Acme",
+    "created_at": "2022-01-01T00:00:00Z",
+}  # fmt: skip
+DAY_MS = 86_400_000
+
+
+@pytest.mark.parametrize("named", [True, False], ids=["a fact", "text alone"])
+@pytest.mark.parametrize(
+    ("spans", "valid"),
+    [
+        ([(1, 3), (5, None)], [(1, 3), (5, None)]),
+        ([(5, None), (1, 3)], [(1, 3), (5, None)]),
+        ([(1, 3), (2, None)], [(1, None)]),
+        ([(1, 3), (3, 5), (7, 9)], [(1, 5), (7, 9)]),
+        ([(1, 9), (2, 3)], [(1, 9)]),
+        ([(1, 1), (2, 3)], [(2, 3)]),
+        ([(1, 1), (1, 1)], []),
+        ([(day, day + 1) for day in range(1, 81, 2)], [(day, day + 1) for day in range(17, 81, 2)]),
+    ],
+    ids=str,
+)
+async def test_a_fact_of_several_edges_holds_when_any_of_them_does(
+    world: World, named: bool, spans: list[tuple[int, int | None]], valid: list[tuple[int, int | None]]
+) -> None:
+    def at(day: int | None) -> str | None:
+        return None if day is None else datetime.fromtimestamp(day * DAY_MS / 1000, UTC).isoformat()
+
+    edges = [
+        {
+            **WORKS,
+            "uuid": str(number),
+            "valid_at": at(begin),
+            "invalid_at": at(end),
+            **({} if named else {"name": None}),
+        }
+        for number, (begin, end) in enumerate(spans)
+    ]
+    assert (await _move(world, "zep", json.dumps(edges))).created == 1
+    assert (await _move(world, "zep", json.dumps(edges))).unchanged == 1
+    [record] = await _listed(world)
+    days = [(begin // DAY_MS, None if end is None else end // DAY_MS) for begin, end in spans_of_record(record)]
+    assert days == valid
+    assert not await world.drift()
+
+
+async def _listed(world: World) -> list[Record]:
+    return list((await list_records(world.sql, Scope("acme"), Listing()))[0])
+
+
+@pytest.mark.parametrize(
+    ("time", "expected"),
+    [
+        ("1965-03-02T00:00:00Z", 0),
+        ("0001-01-01T00:00:00Z", 1_600_000_000_000),
+        ("0001-01-01T00:00:00+05:00", 1_600_000_000_000),
+        ("2022-01-01T00:00:00Z", 1_640_995_200_000),
+    ],
+)
+async def test_a_time_before_1970_is_the_earliest_and_one_of_the_year_1_is_none(
+    world: World, time: str, expected: int
+) -> None:
+    edge = {**WORKS, "uuid": "a", "valid_at": time, "created_at": time, "expired_at": "0001-01-01T00:00:00Z"}
+    await _move(world, "zep", json.dumps([edge]))
+    [row] = await _records(world)
+    assert (row["recorded_at_ms"], row["valid_from_ms"], row["valid_to_ms"]) == (expected, expected, None)
+
+
+async def test_a_value_of_langgraph_keeps_its_own_key_and_namespace(world: World) -> None:
+    value = {"content": "Likes tea.", "key": "K-17", "namespace": "inner"}
+    item = {"namespace": ["docs"], "key": "k", "value": value, "created_at": "2022-01-01T00:00:00Z"}
+    await _move(world, "langgraph", json.dumps(item))
+    [row] = await _records(world)
+    expected = {"key": "K-17", "namespace": "inner", "item_key": "k", "item_namespace": ["docs"]}
+    assert json.loads(row["metadata"]) == expected

@@ -44,6 +44,8 @@ def text_in(entry: Entry, name: str) -> str | None:
 def moment_in(entry: Entry, name: str) -> int | None:
     """Return a time of ISO 8601 in epoch milliseconds, in UTC unless it says otherwise; None when there is none.
 
+    None is also a time of the year 1, with which programs in Go write that there is none. One before 1970 is 0: the earliest
+    that a memory can have.
     Raises: ValueError for any other text.
     """
     value = entry.get(name)
@@ -53,7 +55,9 @@ def moment_in(entry: Entry, name: str) -> int | None:
         raise ValueError(f"its {name} is not a time of ISO 8601")
     try:
         at = datetime.fromisoformat(value)
-        return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
+        if at.year == 1:
+            return None
+        return max(0, int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError) as error:
         raise ValueError(f"its {name} is not a time of ISO 8601") from error
 

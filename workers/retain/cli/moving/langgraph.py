@@ -32,7 +32,7 @@ def memories(text: str, *, user_at: int | None = None) -> Iterator[ForeignMemory
                 number,
                 json.dumps([*namespace, key]),
                 content,
-                {**rest, "namespace": namespace, "key": key},
+                _with_place(rest, {"namespace": namespace, "key": key}),
                 _user(namespace, user_at),
                 recorded_at_ms=moment_in(item, "created_at"),
             )
@@ -51,6 +51,11 @@ def _user(namespace: Sequence[str], user_at: int | None) -> str | None:
         return namespace[user_at]
     except IndexError as error:
         raise ValueError(f"its namespace has no part {user_at}, which names the user") from error
+
+
+def _with_place(rest: Mapping[str, Any], place: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what else a value has, and where the item is: as `item_key` where the value has a `key` of its own."""
+    return {**{f"item_{name}" if name in rest else name: own for name, own in place.items()}, **rest}
 
 
 def _text_of(value: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:

@@ -12,8 +12,10 @@ from ulid import ULID
 
 from retain.errors import InvalidInput, RetainError
 from retain.errors.codes import ForeignCode
+from retain.memory.records.claims import MAX_CLAIMS, Span
+from retain.memory.records.derived import claims_of, derived_with
 from retain.memory.records.limits import MAX_PART_BYTES, check
-from retain.memory.records.record import Record, RecordSource
+from retain.memory.records.record import Record, RecordSource, composed
 from retain.memory.scope import Scope
 
 _SHOWN_PROBLEMS = 20
@@ -59,10 +61,10 @@ class ImportTarget:
 def lines(memories: Iterable[ForeignMemory], to: ImportTarget) -> Iterator[str]:
     """Yield the lines of an import: each scope before its first record. Of equal contents of a scope the first is kept.
 
+    If their product says when they hold, it holds for as long as all of them together.
     Raises: InvalidInput, after all were read, that names each entry which cannot be stored.
     """
-    scopes: set[str] = set()
-    contents: set[tuple[str, str]] = set()
+    records: dict[tuple[str, str], tuple[Scope, Record]] = {}
     problems: list[str] = []
     for memory in memories:
         try:
@@ -72,19 +74,34 @@ def lines(memories: Iterable[ForeignMemory], to: ImportTarget) -> Iterator[str]:
         except RetainError as error:
             problems.append(f"entry {memory.number}: {error.message}")
             continue
-        if problems:
-            continue
-        for one in reversed(scope.path()):
-            if one.scope_id not in scopes:
-                scopes.add(one.scope_id)
-                yield _scope_line(one)
-        if (record.scope_id, record.content_hash) not in contents:
-            contents.add((record.scope_id, record.content_hash))
-            yield _record_line(record)
+        place = record.scope_id, record.content_hash
+        _, known = records.setdefault(place, (scope, record))
+        if known is not record and (memory.valid_from_ms, memory.valid_to_ms) != (None, None):
+            records[place] = scope, _together(known, record)
     if problems:
         more = len(problems) - _SHOWN_PROBLEMS
         shown = [*problems[:_SHOWN_PROBLEMS], *([f"and {more} more"] if more > 0 else [])]
         raise InvalidInput("\n".join(shown), code=ForeignCode("invalid_export"))
+    scopes: set[str] = set()
+    for scope, record in records.values():
+        for one in reversed(scope.path()):
+            if one.scope_id not in scopes:
+                scopes.add(one.scope_id)
+                yield _scope_line(one)
+        yield _record_line(record)
+
+
+def _together(known: Record, other: Record) -> Record:
+    """Return the record, valid for as long as either is."""
+    claims: list[Span] = []
+    for begin, end in sorted((*claims_of(known), *claims_of(other)), key=lambda span: span[0]):
+        last = claims[-1] if claims else None
+        if last is None or (last[1] is not None and last[1] < begin):
+            claims.append((begin, end))
+        else:
+            claims[-1] = last[0], None if last[1] is None or end is None else max(last[1], end)
+    lasting = [span for span in claims if span[0] != span[1]]
+    return derived_with(known, tuple(lasting[-MAX_CLAIMS:] or claims[:1]), (), 0)[known.id]
 
 
 def _record(memory: ForeignMemory, scope: Scope, to: ImportTarget) -> Record:
@@ -98,7 +115,7 @@ def _record(memory: ForeignMemory, scope: Scope, to: ImportTarget) -> Record:
         scope_id=scope.scope_id,
         content=memory.content,
         metadata=dict(memory.metadata),
-        subject=subject,
+        subject=None if subject is None else composed(subject),
         predicate=predicate,
         object=about,
         valid_from_ms=valid_from,

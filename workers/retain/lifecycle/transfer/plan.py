@@ -296,11 +296,19 @@ def _new_events(line: RecordLine, had: Mapping[str, LearningEvent], foreign: fro
     new: list[LearningEvent] = []
     for event in line.events:
         known = had.get(event.event_id)
-        if event.event_id in foreign or (known is not None and without_import(known) != without_import(event)):
+        if event.event_id in foreign or (known is not None and not _is_same(known, event)):
             raise bad_line(line.number, [f"the id {event.event_id} belongs to another event"])
         if known is None:
             new.append(event)
     return new
+
+
+def _is_same(known: LearningEvent, event: LearningEvent) -> bool:
+    """Return whether an event is the known one. What another product has changed since it was imported stays as it was."""
+    if without_import(known) == without_import(event):
+        return True
+    moved_in = event.kind == "stored" and event.event_id == event.record_id and event.source.get("origin") == "import"
+    return moved_in and without_import(known).source == without_import(event).source
 
 
 async def _read(sql: Sql, tenant_id: str, everything: Sequence[Line]) -> _Tenant:
