@@ -21,6 +21,7 @@ from retain.jobs import LEASE_MS
 from retain.models.chat import ChatReply
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from retain.tenant_tables import TENANT_TABLES
+from retain.tenants.quotas import quotas_of, set_numbers
 from tests.agents import declared_functions
 from tests.agents.shipping import SCRIPT, SHIPPING, shipping_agents
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -85,7 +86,7 @@ async def test_a_case_sees_its_fixtures_and_nothing_of_the_tenant_or_of_other_ca
     assert outcomes(run) == {"approved": "passed", "charged": "passed", "again": "passed", "twice": "passed"}
 
 
-async def test_an_evaluation_leaves_only_its_results(world: EvaluationWorld) -> None:
+async def test_an_evaluation_leaves_only_its_results_and_what_they_cost(world: EvaluationWorld) -> None:
     await world.seed("refund_decision", ["A memory of the tenant's."])
     await world.rest()
 
@@ -93,7 +94,7 @@ async def test_an_evaluation_leaves_only_its_results(world: EvaluationWorld) -> 
         return {
             table: [row for row in rows if any(value == TENANT for value in row)]
             for table, rows in world.everything().items()
-            if not table.startswith(("d1/eval_", "d1/mutation_"))
+            if not table.startswith(("d1/eval_", "d1/mutation_")) and table not in ("d1/model_calls", "d1/tenant_use")
         }
 
     before = kept()
@@ -106,6 +107,30 @@ async def test_an_evaluation_leaves_only_its_results(world: EvaluationWorld) -> 
     assert {table for table in left if not table.endswith("/identity")} == set()
     assert world.sql_now("SELECT * FROM eval_scratches") == []
     assert all("eval-" not in str(vector["namespace"]) for vector in world.vectors().values())
+
+
+async def test_cases_count_in_the_costs_and_quotas_of_whose_they_are(world: EvaluationWorld) -> None:
+    world._chat = lambda definition: SteppedChat(says("APPROVE"))
+    await world.evaluated(dataset(APPROVED, {**APPROVED, "id": "again"}, agent="refund_decision"))
+    await world.rest()
+    [spent] = world.sql_now("SELECT * FROM model_calls")
+    assert (spent["tenant_id"], spent["agent_type"], spent["purpose"]) == (TENANT, "refund_decision", "evaluation")
+    one = says("APPROVE").usage
+    assert (spent["calls"], spent["input_tokens"], spent["output_tokens"]) == (
+        2,
+        2 * one.input_tokens,
+        2 * one.output_tokens,
+    )
+    quotas = await quotas_of(world.sql, TENANT, world.clock())
+    assert (quotas.runs_a_day.used, quotas.tokens_a_day.used) == (2, 2 * (one.input_tokens + one.output_tokens))
+
+
+@pytest.mark.parametrize("quota", ["runs_a_day", "tokens_a_day"])
+async def test_a_case_is_not_begun_when_the_tenant_may_begin_no_run(world: EvaluationWorld, quota: str) -> None:
+    await set_numbers(world.sql, TENANT, {quota: 0})
+    (result,) = (await world.evaluated(dataset(APPROVED, agent="refund_decision"))).results
+    assert (result.outcome, result.error and result.error["code"]) == ("errored", quota.replace("s_a_day", "_quota"))
+    assert world.sql_now("SELECT * FROM tenants WHERE tenant_id LIKE 'eval-%'") == []
 
 
 async def test_counts_say_what_passed_what_failed_and_what_was_not_scored(world: EvaluationWorld) -> None:

@@ -15,6 +15,8 @@ from retain.evaluation.dataset import Case, stored
 from retain.json_text import read_own_json
 from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.lifecycle.stores import Stores
+from retain.retention import DAY_MS
+from retain.tenants.quotas import quotas_of
 
 _BEGIN = """
 INSERT INTO eval_scratches (scratch_id, tenant_id, run_id, position, stubs, at_ms) VALUES (?, ?, ?, ?, ?, ?)
@@ -32,6 +34,21 @@ SELECT ?1, v.agent_type, v.version, v.definition, v.digest, v.created_by, v.crea
 FROM wanted w JOIN agent_versions v ON v.tenant_id = ?2 AND v.agent_type = w.agent_type
   AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?2 AND agent_type = w.agent_type)
 WHERE v.definition IS NOT NULL
+"""
+# What the runs of a scratch tenant spent is moved to whose case it is, in the quota of this day and in its costs.
+_SPENT = """
+INSERT INTO spent_calls (tenant_id, day, agent_type, purpose, model, input_tokens, cached_input_tokens, output_tokens)
+SELECT s.tenant_id, ?2, u.agent_type, 'evaluation', u.model, u.input_tokens + u.learning_input_tokens,
+  u.cached_input_tokens + u.learning_cached_input_tokens, u.output_tokens + u.learning_output_tokens
+FROM eval_scratches s JOIN model_use u ON u.tenant_id = s.scratch_id WHERE s.scratch_id = ?1
+"""
+_RAN = """
+UPDATE tenant_use SET runs = runs + (SELECT SUM(runs) FROM model_use WHERE tenant_id = ?1)
+WHERE tenant_id = (SELECT tenant_id FROM eval_scratches WHERE scratch_id = ?1) AND day = ?2
+  AND EXISTS (SELECT 1 FROM model_use WHERE tenant_id = ?1)
+"""
+_MOVED = """
+DELETE FROM model_use WHERE tenant_id = ?1 AND EXISTS (SELECT 1 FROM eval_scratches WHERE scratch_id = ?1)
 """
 _LEFT = """
 SELECT s.scratch_id FROM eval_scratches s JOIN eval_results r ON r.run_id = s.run_id AND r.position = s.position
@@ -66,13 +83,15 @@ class Scratches:
         agent: that runs in it, None for none. If it is one of the tenant's own, it gets its current definition, with those
         of the agents to which it may delegate.
 
-        Raises: Conflict (code `scratch_taken`) when it cannot be registered: its tenant is being erased, or its name is
-            in use.
+        Raises: QuotaExceeded (code `run_quota`, `token_quota`) when the tenant may begin no run today; Conflict (code
+            `scratch_taken`) when it cannot be registered: its tenant is being erased, or its name is in use.
         """
         name = scratch_id(run_id, position)
         known = await self._known(tenant_id, name)
         if known is not None:
             return known
+        if agent is not None:
+            (await quotas_of(self._sql, tenant_id, self._stores.clock())).check_run()
         await self._stores.places.place_with(name, tenant_id)
         stubs = json.dumps({tool: read_own_json(stored(stub)) for tool, stub in case.tools.items()})
         now = self._stores.clock()
@@ -104,8 +123,11 @@ class Scratches:
     async def erase(self, name: str) -> int | None:
         """Erase a scratch tenant; return None once that is complete, otherwise in how many milliseconds to continue.
 
+        What its runs spent is counted before, for whose case it is: once, because the counts are moved.
         Raises: what stopped it; call it again.
         """
+        today = self._stores.clock() // DAY_MS
+        await self._sql.batch([(_SPENT, (name, today)), (_RAN, (name, today)), (_MOVED, (name,))])
         outcome = await Erasure(self._stores, slices=SLICES_TO_COMPLETE).erase_tenant(name)
         if outcome.retry_after_ms is None:
             await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)

@@ -27,8 +27,8 @@ DELETE FROM model_calls WHERE (tenant_id, day, agent_type, purpose, model) IN
    ORDER BY day LIMIT ?)
 RETURNING tenant_id
 """
-CallPurpose = Literal["ingest", "judge", "answer"]
-"""Why a model is asked outside of a tenant's runs."""
+CallPurpose = Literal["ingest", "judge", "answer", "evaluation"]
+"""Why a model is asked outside of a tenant's runs. evaluation: by the runs of cases, in scratch tenants."""
 Purpose = Literal["run", CallPurpose]
 """For what a tenant spends. run: its runs, and what is learned from them."""
 PURPOSES: Final[tuple[Purpose, ...]] = ("run", *get_args(CallPurpose))

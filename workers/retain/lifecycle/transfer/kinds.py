@@ -303,7 +303,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "output_tokens": "whole",
             },
             "t.day * 86400000",
-            values={"purpose": ("ingest", "judge", "answer")},
+            values={"purpose": ("ingest", "judge", "answer", "evaluation")},
         ),
         RowKind(
             "agent",
