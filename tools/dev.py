@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import TextIO
 
 import httpx
 
@@ -36,8 +38,12 @@ _NOISE = re.compile(
 )
 
 
+class StateTaken(SystemExit):
+    """Another server of this machine serves the state: two would write to the same files."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until Ctrl-C; say so when the Worker answers. Return wrangler's exit status. Raises: PortTaken."""
+    """Serve until Ctrl-C; say so when the Worker answers. Return wrangler's exit status. Raises: PortTaken; StateTaken."""
     parser = argparse.ArgumentParser(prog="retain dev", description="Serve the project on this machine.")
     parser.add_argument("--port", type=int, default=8787, help="default: 8787")
     usual = os.environ.get("RETAIN_STATE") or ROOT / ".wrangler" / "state"
@@ -47,13 +53,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     state = options.state.resolve()
     address = f"http://127.0.0.1:{options.port}"
     print(f"starting on {address} (state in {state}); Ctrl-C stops it", flush=True)
-    write_local_config()
     state.mkdir(parents=True, exist_ok=True)
+    lock = claim(state, address)
+    write_local_config()
     migrate(state)
     process = subprocess.Popen(
         command(options.port, state),
         cwd=ROOT,
         env=environment(),
+        pass_fds=(lock.fileno(),),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -67,6 +75,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with suppress(KeyboardInterrupt):
         return _ended(process)
     return 130
+
+
+def claim(state: Path, address: str) -> TextIO:
+    """Return the locked file that says where the state is served; it is locked until every process that has it open ends.
+
+    Raises: StateTaken.
+    """
+    lock = (state / "served.lock").open("a+")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        with lock:
+            lock.seek(0)
+            where = lock.read() or "another address"
+        raise StateTaken(
+            f"the state in {state} is served on {where}: end that server, or choose another with --state or RETAIN_STATE"
+        ) from error
+    lock.truncate(0)
+    lock.write(address)
+    lock.flush()
+    return lock
 
 
 def without_noise(lines: Iterable[str]) -> Iterator[str]:

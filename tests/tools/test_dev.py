@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+from pathlib import Path
 
 import pytest
 
 from tools import dev
+from tools.dev import StateTaken, claim
 from tools.local_server import PortTaken
 
 PRINTED = """
@@ -45,3 +48,18 @@ def test_a_taken_port_is_reported_before_anything_is_prepared(monkeypatch: pytes
         port = listener.getsockname()[1]
         with pytest.raises(PortTaken, match=f"port {port} is in use"):
             dev.main(["--port", str(port)])
+
+
+def test_a_state_is_served_once_until_the_last_process_of_its_server_ends(tmp_path: Path) -> None:
+    lock = claim(tmp_path, "http://127.0.0.1:8787")
+    server = subprocess.Popen(["sleep", "60"], pass_fds=(lock.fileno(),))
+    try:
+        for _ in range(2):
+            with pytest.raises(StateTaken, match=r"is served on http://127\.0\.0\.1:8787: end that server"):
+                claim(tmp_path, "http://127.0.0.1:8788")
+            lock.close()  # `retain dev` was killed, and what it started serves on
+    finally:
+        server.kill()
+        server.wait()
+    with claim(tmp_path, "http://127.0.0.1:8788") as lock:
+        assert (tmp_path / "served.lock").read_text() == "http://127.0.0.1:8788"
