@@ -1,8 +1,9 @@
 """Derive the local configuration from wrangler.toml, so that production never carries development settings.
 
 The differences: the offline runtime's flag, the Vectorize stand-in instead of the binding, no Workers AI, no limits of
-rates, keys of applications, the scripted chat model and the local embedding table, and the development environment
-(`retain.admin.access` says what that allows).
+rates, no routes (`wrangler dev` would send every request under the name of the first one), keys of applications, the
+scripted chat model and the local embedding table, and the development environment (`retain.admin.access` says what that
+allows).
 """
 
 from __future__ import annotations
@@ -56,6 +57,8 @@ def local_config(
     config.pop("vectorize", None)
     config.pop("ai", None)
     config.pop("ratelimits", None)
+    config.pop("routes", None)
+    config.pop("route", None)
     return config
 
 

@@ -44,6 +44,11 @@ def test_only_what_has_to_differ_locally_differs(production: dict[str, Any]) -> 
     assert local["vars"]["RETAIN_ENVIRONMENT"] == "development"
 
 
+def test_the_address_of_the_deployment_is_not_that_of_the_local_server(production: dict[str, Any]) -> None:
+    routes = [{"pattern": "retain.example.com", "custom_domain": True}]
+    assert local_config({**production, "routes": routes, "route": "retain.example.com/*"}) == local_config(production)
+
+
 def test_overrides_win_and_leave_the_rest(production: dict[str, Any]) -> None:
     local = local_config(production, {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"})
     assert local["vars"] == {**local_config(production)["vars"], "CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"}
