@@ -16,6 +16,7 @@ import httpx
 import yaml
 from rich.console import Console
 
+from retain.cli.deployed.exit_status import INTERRUPTED
 from tools.local_server import serving
 
 SCENARIO = Path(__file__).with_name("demo_data.yaml")
@@ -105,7 +106,7 @@ def _checked(response: httpx.Response) -> dict[str, Any]:
 def tell(base_url: str, tenant: str | None = None) -> None:
     """Run and narrate the whole scenario on a server that has not seen it yet. tenant: instead of the scenario's."""
     scenario = yaml.safe_load(SCENARIO.read_text())
-    with httpx.Client(base_url=base_url, timeout=60) as client:
+    with httpx.Client(base_url=base_url, timeout=60, trust_env=False) as client:
         story = Story(client, tenant or scenario["tenant"])
         story.seed(scenario["memories"])
         for number, mail in enumerate(scenario["mails"], start=2):
@@ -118,8 +119,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="retain demo", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--serve", action="store_true", help="keep serving what it did, for the console, until Ctrl-C")
     options = parser.parse_args(arguments)
-    if options.serve:
-        signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server ends with the demo
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: the server ends with the demo
+    with suppress(KeyboardInterrupt):
+        _play(serve=options.serve)
+        return 0
+    return INTERRUPTED
+
+
+def _play(*, serve: bool) -> None:
+    """Tell the story on a fresh server. serve: serve it until Ctrl-C afterwards."""
     started = time.monotonic()
     _out.print(
         "Starting the real wrangler and workerd with a fresh state (D1, KV, R2, Durable Objects, Vectorize stand-in) …"
@@ -130,15 +138,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except SystemExit:
             _out.print(server.log.read_text()[-3000:])
             raise
-        if options.serve:
+        if serve:
             _out.print(f"\nLook at it: {server.base_url}/console   (Ctrl-C stops it)")
             with suppress(KeyboardInterrupt):
                 server.process.wait()
-            return 0
+            return
     _out.print(f"\nDone in {time.monotonic() - started:.0f} s. Next:")
     _out.print("   make demo SERVE=1   the same, and then look at it in the console")
     _out.print("   make dev            serve it, then run an agent with curl as the README shows")
     _out.print("   agents/             the agents are YAML: copy one, change its instructions, run it")
     _out.print("   ARCHITECTURE.md     the way of a request")
-
-    return 0

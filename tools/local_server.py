@@ -22,6 +22,7 @@ from tools.stage import read_config
 
 START_TIMEOUT_S = 120
 START_ATTEMPTS = 3
+MAX_PORT = 65_535
 _APPLIED = """
 CREATE TABLE IF NOT EXISTS d1_migrations (
   id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT UNIQUE, applied_at TIMESTAMP DEFAULT CURRENT_TIMESTAMP NOT NULL
@@ -154,11 +155,20 @@ def start(state: Path, *, config: Path = LOCAL_CONFIG, port: int | None = None) 
 
 
 def check_port(port: int) -> None:
-    """Check that nothing listens on the port: wrangler itself needs ten seconds to notice. Raises: PortTaken."""
+    """Check that nothing listens on the port: wrangler itself needs ten seconds to notice.
+
+    Raises: PortTaken; SystemExit for what is not a port, or one that this user may not open.
+    """
+    if not 0 < port <= MAX_PORT:
+        raise SystemExit(f"{port} is not a port: choose one from 1024 to {MAX_PORT} with --port or PORT")
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind(("127.0.0.1", port))
+        except PermissionError as error:
+            raise SystemExit(
+                f"this user may not open port {port}: choose one from 1024 to {MAX_PORT} with --port or PORT"
+            ) from error
         except OSError as error:
             raise PortTaken(f"port {port} is in use: choose another one with --port or PORT") from error
 
@@ -177,7 +187,11 @@ def _start_on(port: int, state: Path, config: Path) -> LocalServer:
             start_new_session=True,
         )
     server = LocalServer(f"http://127.0.0.1:{port}", log, process)
-    wait_until_ready(server)
+    try:
+        wait_until_ready(server)
+    except KeyboardInterrupt:  # nobody else knows the process yet
+        server.kill()
+        raise
     return server
 
 
@@ -186,7 +200,7 @@ def wait_until_ready(server: LocalServer) -> None:
     deadline = time.monotonic() + START_TIMEOUT_S
     while time.monotonic() < deadline and server.process.poll() is None:
         with contextlib.suppress(httpx.HTTPError):
-            if httpx.get(f"{server.base_url}/healthz", timeout=10).status_code == 200:
+            if httpx.get(f"{server.base_url}/healthz", timeout=10, trust_env=False).status_code == 200:
                 return
         time.sleep(0.2)
     server.kill()

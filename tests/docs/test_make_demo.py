@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -83,6 +84,28 @@ def _check_story(text: str) -> None:
     assert re.search(r"In its context were [1-9]\d* episodes", text)
 
 
+@pytest.mark.parametrize("served", [False, True])
+def test_who_ends_the_demo_ends_its_server(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], served: bool
+) -> None:
+    handlers: dict[int, Any] = {}
+    ended: list[bool] = []
+
+    @contextmanager
+    def serving(_: Path) -> Iterator[SimpleNamespace]:
+        try:
+            yield SimpleNamespace(base_url="http://127.0.0.1:1")
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(demo, "serving", serving)
+    monkeypatch.setattr(demo, "tell", lambda _: handlers[signal.SIGTERM](signal.SIGTERM, None))
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    assert demo.main(["--serve"] if served else []) == 130
+    assert ended == [True]
+    assert "Next:" not in capsys.readouterr().out
+
+
 def test_the_demo_ends_and_says_what_to_try_next(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,6 +117,7 @@ def test_the_demo_ends_and_says_what_to_try_next(
 
     monkeypatch.setattr(demo, "serving", serving)
     monkeypatch.setattr(demo, "tell", played.append)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
     assert demo.main([]) == 0
     assert played == ["http://127.0.0.1:1"]
     assert "make demo SERVE=1" in capsys.readouterr().out

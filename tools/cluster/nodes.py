@@ -82,7 +82,7 @@ class Node:
         deadline = time.monotonic() + START_TIMEOUT_S
         while time.monotonic() < deadline:
             with contextlib.suppress(httpx.HTTPError):
-                if httpx.get(f"{self.base_url}/readyz", timeout=30).status_code == 200:
+                if httpx.get(f"{self.base_url}/readyz", timeout=30, trust_env=False).status_code == 200:
                     return
             time.sleep(0.2)
         raise SystemExit(f"{self.name} did not become ready:\n{self.log.read_text()[-4000:]}")
