@@ -20,7 +20,8 @@ help: ## list the targets
 # The lock names all that is needed, so nothing is resolved: pip would look at a later release of a package that another one
 # asks for with an extra, and refuse it because the lock does not have its hash.
 .venv/.ready: locks/dev.txt
-	$(PYTHON) -m venv .venv
+	@$(PYTHON) -c 'import sys; sys.exit("Retain needs Python 3.11 or newer, and $(PYTHON) is %d.%d: make setup PYTHON=python3.12" % sys.version_info[:2] if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear .venv
 	$(VENV) -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r locks/dev.txt
 	$(VENV) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
