@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 
 from retain.agents.catalogue import AgentCatalogue
+from retain.ports import SqlResult, Statement
+from tests.agents.queues import LIMITS
 from tests.agents.stepped_chat import SteppedChat, calls
 from tests.support.instances import Deployment, Upstream
 
@@ -71,6 +73,33 @@ async def test_a_cancelled_run_that_nobody_holds_up_has_ended_when_the_call_retu
     assert (report["run_id"], report["status"], deployment.naps) == (run_id, "cancelled", [])
     await deployment.settled()
     assert [row["status"] for row in await deployment.rows("SELECT status FROM agent_runs")] == ["cancelled"]
+
+
+async def test_a_cancellation_does_not_wait_for_the_runs_of_the_queue(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chat = SteppedChat(PAY)
+    clerk = {**CLERK, "limits": LIMITS}
+    deployment = deploy(agents(clerk=clerk), upstreams=[Upstream("pay", idempotent=False)], chat=chat)
+    run_id = await begun(deployment)
+    chat.hold()
+    batch = deployment.sql.batch
+
+    async def queue_another(statements: Sequence[Statement]) -> list[SqlResult]:
+        monkeypatch.undo()
+        assert (await deployment.run("clerk", "hello"))["status"] == "queued"
+        return await batch(statements)
+
+    monkeypatch.setattr(deployment.sql, "batch", queue_another)  # while D1 gets to know that the run does not wait
+    report = await deployment.ask("clerk", "cancel", run_id=run_id, by="ann", reason=None)
+    assert (report["status"], deployment.naps) == ("cancelled", [])
+    await chat.asked.wait()
+    chat.let_go()
+    await deployment.settled()
+    assert [row["status"] for row in await deployment.rows("SELECT status FROM agent_runs ORDER BY run_id")] == [
+        "cancelled",
+        "completed",
+    ]
 
 
 async def test_a_wake_up_is_due_in_a_second_and_has_its_effect_at_once(deploy: Deploy, agents: Agents) -> None:

@@ -115,7 +115,7 @@ class Instance:
         restoring = (self._journal, agent, self._queueing.restore, self._queueing.key_taken, self._schedule)
         self._parked = ParkedRuns(identity, ports, self._outbox, *restoring)
         self._following = Following(identity, self._journal, live)
-        self._reports = Reports(identity, self._journal, self._queueing.queue, ports.sleep)
+        self._reports = Reports(identity, self._journal, self._queueing.queue, live, ports.sleep)
         kept = (self._outbox, self._working, self.deliveries, self.schedules)
         self._wakeups = Wakeups(ports, alarm, self._journal, self._control, self._queueing, *kept)
         owned = (self._outbox, self._working, self._journal, self.deliveries, agent, delegation)
@@ -225,7 +225,8 @@ class Instance:
     async def _cancelled(self, run_id: str) -> RunReport:
         await self._schedule()
         if not self._active:
-            await self._continue()
+            self._ports.background(self._continue())
+            await self._reports.stopped(run_id)
         return await self._reports.awaited(run_id, CANCEL_WAIT_TURNS)
 
     async def wake(self, run: NamedRun) -> None:
