@@ -183,11 +183,22 @@ async def test_a_run_that_ends_after_its_texts_were_removed_loses_its_output_wit
 )
 async def test_rows_of_runs_are_deleted_at_the_configured_age(sql: SqliteSql, kept_days: int, left: list[str]) -> None:
     await sql.batch([started("d30", 30), started("d399", 399), started("d401", 401)])
+    await sql.batch([closed("d30"), closed("d399"), closed("d401")])
     await prune(sql, NOW, retention_rules(kept_days))
     assert await names(sql, "agent_runs", "run_id") == left
     # A row that is kept for less than 90 days loses its texts with itself.
     texts = (await sql.run("SELECT run_id FROM agent_runs WHERE texts = 'kept'")).rows
     assert texts == [{"run_id": "d30"}]
+
+
+async def test_the_row_of_a_run_that_has_not_ended_is_kept_for_90_days_longer(sql: SqliteSql) -> None:
+    await sql.batch([started("waits", 96.9), started("lost", 97.1), started("ended", 8), closed("ended")])
+    await prune(sql, NOW, retention_rules(7))
+    assert await names(sql, "agent_runs", "run_id") == ["waits"]
+    await sql.batch([closed("waits")])
+    for _ in range(2):  # its output goes, and then its row
+        await prune(sql, NOW, retention_rules(7))
+    assert await names(sql, "agent_runs", "run_id") == []
 
 
 async def test_the_mark_of_an_erasure_stays(sql: SqliteSql) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.retention import TEXT_KEPT_MS, RetentionRule
+from retain.retention import DAY_MS, TEXT_KEPT_MS, RetentionRule
 
 WITHOUT_TEXT = ("messages", "episodes", "records", "profile", "cut", "procedure", "erased")
 """What stays of a run's logged input: ids, scores and counts. Everything else goes with the run's texts."""
@@ -23,7 +23,17 @@ UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
   error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
 WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
 """  # noqa: S608
-_REMOVE = f"DELETE FROM agent_runs WHERE run_id IN ({_OLD_RUNS.format(texts='removed')}) RETURNING tenant_id"  # noqa: S608
+OPEN_KEPT_MS = 90 * DAY_MS
+"""How much longer the row of a run is kept that has not ended: it may wait for a person, and its end goes into the row.
+
+A run whose instance was lost never ends."""
+_REMOVE = f"""
+DELETE FROM agent_runs WHERE run_id IN (
+  SELECT run_id FROM agent_runs WHERE texts = 'removed' AND created_at_ms < ?1
+    AND (completed_at_ms IS NOT NULL OR created_at_ms < ?1 - {OPEN_KEPT_MS})
+  ORDER BY created_at_ms LIMIT ?2)
+RETURNING tenant_id
+"""  # noqa: S608
 _EVENTS = """
 DELETE FROM run_events WHERE (run_id, seq) IN (
   SELECT event.run_id, event.seq FROM timelines t CROSS JOIN run_events event ON event.run_id = t.run_id AND event.at_ms < ?1
