@@ -86,14 +86,14 @@ def test_a_call_fails_when_the_answer_is_an_error_and_prints_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answers", "succeeded", "said"),
+    ("answers", "succeeded", "text"),
     [([WAITS, WAITS, DONE], True, "completed"), ([AWAY], False, "d1_unavailable"), ([WAITS, AWAY], False, "d1_")],
     ids=["in the end", "an error", "an error later"],
 )
-def test_what_is_repeated_until_it_is_done_is_done_or_fails(answers: list[Answer], succeeded: bool, said: str) -> None:
+def test_what_is_repeated_until_it_is_done_is_done_or_fails(answers: list[Answer], succeeded: bool, text: str) -> None:
     with deployment(*answers) as server:
         done, printed = ran(server, 'until_done -X POST "$RETAIN/admin/tenants/acme/backups"')
-        assert (done, said in printed, len(server.asked)) == (succeeded, True, len(answers))
+        assert (done, text in printed, len(server.asked)) == (succeeded, True, len(answers))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Messages to webhooks that no instance sends: of one that has lost its storage, or of a run whose end a replay wrote."""
+"""Messages to webhooks that no instance sends: of one that has lost its storage, or of a run that a replay completed."""
 
 from __future__ import annotations
 
