@@ -113,6 +113,20 @@ def test_every_failure_is_one_error_with_a_code(
     assert (failed.value.code, len(server.sent)) == (code, sent)
 
 
+def test_the_message_of_a_refusal_names_each_place_that_does_not_fit(library: Any, kind: str) -> None:
+    body = {
+        "code": "invalid_body",
+        "detail": "the body does not fit",
+        "request_id": "r1",
+        "problems": ["a: b", "c: d", 7],
+    }
+    server = Server(library, httpx.Response(400, json=body))
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, lambda retain: retain.memories.recall("x"))
+    assert refused.value.message == "the body does not fit: a: b; c: d"
+    assert refused.value.details["problems"] == body["problems"]
+
+
 @pytest.mark.parametrize(
     ("url", "key", "message"),
     [

@@ -53,6 +53,17 @@ test("a POST without a key whose answer is lost is not sent again", async () => 
   assert.equal(sent.length, 1);
 });
 
+test("the message of a refusal names each place that does not fit", async () => {
+  const problems = ["a: b", "c: d", 7];
+  const body = { code: "invalid_body", detail: "the body does not fit", request_id: "r1", problems };
+  const { retain } = client(Response.json(body, { status: 400 }));
+  await assert.rejects(retain.memories.get("x"), (error) => {
+    assert.equal(error.message, "the body does not fit: a: b; c: d");
+    assert.deepEqual(error.details, { problems });
+    return true;
+  });
+});
+
 test("too many requests are sent again after the server's pause, and not if it is long", async () => {
   const { retain, sent } = client(problem(429, "rate_limited", { "retry-after": "0" }), problem(429, "run_quota", { "retry-after": "60" }));
   await assert.rejects(retain.memories.get("x"), (error) => {

@@ -122,6 +122,14 @@ async def test_no_scope_reaches_another_tenant(worker: Worker, team: Team) -> No
             assert await application.refusal(route, "unregistered") == "role_required", name
 
 
+async def test_a_key_of_another_tenant_is_told_so_without_a_hint_to_owners(worker: Worker, team: Team) -> None:
+    application = await made(worker, team, *KEY_SCOPES)
+    for tenant in ("other", "unregistered"):
+        refused = await application.asks("POST", f"/v1/tenants/{tenant}/memories/recall", {"query": "x"})
+        assert refused.content["code"] == "role_required"
+        assert refused.content["detail"].endswith(f"for the tenant {tenant}: the key is another tenant's")
+
+
 async def test_lists_over_tenants_have_the_key_s_own_alone(worker: Worker, team: Team) -> None:
     for tenant in ("acme", "other"):
         await worker.rows(

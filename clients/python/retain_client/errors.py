@@ -16,8 +16,9 @@ class RetainError(Exception):
 
     code: why, stable; the server's docs/errors.md lists them. `no_answer` when nothing was received, and
     `unexpected_answer` when what was received is not Retain's. status: of the answer, None without one. message: for
-    people. retry_after_s: after how many seconds the server wants to be asked again, None if it does not name a time.
-    request_id: as the server logs it, None without an answer. details: further members of the problem.
+    people, with what is wrong in each place of the request. retry_after_s: after how many seconds the server wants to
+    be asked again, None if it does not name a time. request_id: as the server logs it, None without an answer.
+    details: further members of the problem.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError
     try:
         problem = json.loads(body)
         return RetainError(
-            problem["detail"],
+            problem["detail"] + _problems(problem.get("problems")),
             code=problem["code"],
             status=status,
             retry_after_s=after,
@@ -65,6 +66,12 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError
         return RetainError(
             f"status {status}: {text}", code=NOT_A_PROBLEM, status=status, retry_after_s=after, request_id=request_id
         )
+
+
+def _problems(found: object) -> str:
+    """Return what is wrong in each place of a body or a query that does not fit, to follow the message."""
+    named = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return f": {'; '.join(named)}" if named else ""
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:

@@ -55,7 +55,13 @@ export async function refusal(response: Response): Promise<RetainError> {
   }
   const { type: _type, title: _title, status: _status, detail, code, request_id, ...details } = problem;
   const requestId = known.requestId ?? String(request_id);
-  return new RetainError(String(detail), { ...known, requestId, code: String(code), details });
+  return new RetainError(`${detail}${problemsOf(details["problems"])}`, { ...known, requestId, code: String(code), details });
+}
+
+/** Return what is wrong in each place of a body or a query that does not fit, to follow the message. */
+function problemsOf(found: unknown): string {
+  const named = Array.isArray(found) ? found.filter((one) => typeof one === "string") : [];
+  return named.length > 0 ? `: ${named.join("; ")}` : "";
 }
 
 /** Return the seconds that `retry-after` names, if it names seconds. */

@@ -113,6 +113,14 @@ def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer:
         assert reported == f"{answer[1]['detail']} ({answer[1]['code']})\n"
 
 
+def test_a_refusal_names_each_place_that_does_not_fit(server: Server, run: Run) -> None:
+    problems = ["limit: Input should be at least 1", "by: Field required", {"pointer": "/x"}]
+    refusal = {"code": "invalid_query", "detail": "the query does not fit", "problems": problems}
+    server.answers["/admin/agents/acme/runs"] = [(400, refusal)]
+    reported = run(runs.main, "list")[2]
+    assert reported == f"the query does not fit: {problems[0]}; {problems[1]} (invalid_query)\n"
+
+
 @pytest.mark.parametrize(
     ("url", "key"),
     [

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from retain.application_keys.scope import OwnTenant
 from retain.errors import Forbidden
 from retain.http import Request
 from retain.roles.role import EVERY_TENANT, Authority, Role, includes
@@ -41,11 +42,11 @@ async def permission(route: Route[Any], request: Request, path: Mapping[str, str
     authority = request.authority
     tenant_id = path.get("tenant") if route.tenant_in in ("path", "body") else None
     if authority is None:
-        raise _refused(needed, tenant_id)
+        raise _refused(needed, tenant_id, authority)
     if tenant_id is None and route.tenant_in in ("own", "body"):
         tenants = await authority.tenants(needed)
         if tenants is not None and not tenants:
-            raise _refused(needed, None)
+            raise _refused(needed, None, authority)
         return Permission(tenants=tenants)
     role = await require_role(authority, needed, EVERY_TENANT if tenant_id is None else tenant_id)
     if request.rates is not None and tenant_id is not None:
@@ -82,14 +83,17 @@ async def require_role(authority: Authority | None, needed: Role, tenant_id: str
     """
     role = None if authority is None else await authority.role(tenant_id)
     if not includes(role, needed):
-        raise _refused(needed, tenant_id)
+        raise _refused(needed, tenant_id, authority)
     return role
 
 
-def _refused(needed: Role, tenant_id: str | None) -> Forbidden:
+def _refused(needed: Role, tenant_id: str | None, authority: Authority | None) -> Forbidden:
     where = {None: "a tenant", EVERY_TENANT: "every tenant"}.get(tenant_id, f"the tenant {tenant_id}")
+    how = "an owner grants it, and the setting OWNERS names the first owners"
+    if isinstance(authority, OwnTenant):
+        how = "the key is another tenant's" if tenant_id not in (None, EVERY_TENANT) else "a key is one tenant's"
     return Forbidden(
-        f"this needs the role {needed} for {where}: an owner grants it, and the setting OWNERS names the first owners",
+        f"this needs the role {needed} for {where}: {how}",
         code="role_required",
         needs=needed,
         tenant=tenant_id,

@@ -133,7 +133,7 @@ def _refusal(answer: httpx.Response, problem: Json | None) -> RetainError:
             "the deployment redirects, as Cloudflare Access does to who has no session: give a key, or a service token",
             code=ForeignCode("redirected"),
         )
-    message = str((problem or {}).get("detail") or f"the deployment answered {answer.status_code}")
+    message = str((problem or {}).get("detail") or f"the deployment answered {answer.status_code}") + _problems(problem)
     code = ForeignCode(str((problem or {}).get("code") or f"http_{answer.status_code}"))
     kinds: dict[int, Callable[..., RetainError]] = {401: Unauthenticated, 403: Forbidden, 404: NotFound}
     if answer.status_code in kinds:
@@ -142,6 +142,13 @@ def _refusal(answer: httpx.Response, problem: Json | None) -> RetainError:
     if answer.status_code >= _HTTP_SERVER_ERROR and problem is None:
         return Unavailable(message, code=code)
     return UpstreamFailed(message, code=code)
+
+
+def _problems(problem: Json | None) -> str:
+    """Return what is wrong in each place of a body or a query that does not fit, to follow the message."""
+    found = (problem or {}).get("problems")
+    named = [one for one in found if isinstance(one, str)] if isinstance(found, list) else []
+    return f": {'; '.join(named)}" if named else ""
 
 
 def add_target(command: argparse.ArgumentParser) -> None:
