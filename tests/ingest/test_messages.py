@@ -64,6 +64,18 @@ async def test_a_message_at_the_limits_is_read() -> None:
     assert rejected == []
 
 
+async def test_a_message_without_a_speaker_is_that_of_its_role() -> None:
+    named, unnamed = {"role": "user", **GOOD}, [{"role": role, "content": "Hello"} for role in ("user", "assistant")]
+    messages, rejected = await read([named, *unnamed, {**unnamed[0], "speaker": None}])
+    assert [(message.speaker, message.role) for message in messages] == [
+        ("Bea", "user"),
+        ("user", "user"),
+        ("assistant", "assistant"),
+        ("user", "user"),
+    ]
+    assert rejected == []
+
+
 async def test_recalled_text_is_left_out_of_a_message() -> None:
     content = 'I agree.\n<memory section="episodes" note="n">\nold\n</memory>'
     [message], _ = await read([{**GOOD, "content": content}])

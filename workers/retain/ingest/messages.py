@@ -104,8 +104,10 @@ def read_message(index: int, raw: object) -> IncomingMessage:
         raise InvalidInput("at_ms must be epoch milliseconds", code="invalid_at_ms")
     if message_id is not None:
         message_id = _name("id", message_id, "invalid_id")
-    speaker = _name("speaker", raw.get("speaker"), "invalid_speaker")
-    return IncomingMessage(index, message_id, speaker, own, at_ms, _role(raw.get("role")))
+    role, speaker = _role(raw.get("role")), raw.get("speaker")
+    if speaker is None:  # a message as chat models have it
+        speaker = role
+    return IncomingMessage(index, message_id, _name("speaker", speaker, "invalid_speaker"), own, at_ms, role)
 
 
 def _role(value: object) -> Role | None:

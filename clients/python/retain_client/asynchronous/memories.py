@@ -145,7 +145,8 @@ class AsyncMemories:
     ) -> IngestJob:
         """Store a conversation's messages and extract facts; the same request is the same job.
 
-        messages: each with `speaker`, `content` and `at_ms`, as `Utterance` has them. Raises: RetainError.
+        messages: each with `content`, `speaker` or `role`, and `at_ms` if it is known. Those that cannot be stored are in
+        the job's `rejections`. Raises: RetainError.
         """
         whose = {"user_id": user_id, "agent_type": agent_type, "house": house}
         body = body_of(IngestBody, given(conversation=conversation, messages=list(messages), **whose))
