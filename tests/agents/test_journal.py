@@ -455,7 +455,7 @@ def test_a_term_is_erased_with_the_runs_that_name_it_and_one_that_waits_is_cance
     desk.journal.erase(lambda text: "AB-1" in text)
     error = {"code": "erased", "message": "what the run was about was erased"}
     assert desk.owed() == [
-        ("close_cached_run", ["cancelled", None, json.dumps(error), 0, 0, 0, 0, NOW + 3, "waits"]),
+        ("close_erased_run", [json.dumps(error), NOW + 3, "waits"]),
         ("mark_conversation", ["cancelled", *NAMES, "waits"]),
         ("unpark_run", ["waits"]),
     ]
