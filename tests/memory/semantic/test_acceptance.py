@@ -86,7 +86,7 @@ async def test_learn_completes_without_error_and_the_fact_appears_in_subsequent_
     record_id = (await learn(memory, fact(0), RecordSource("agent", "run-1"))).id
     [found] = await recall(memory, QUERY)
     assert found.id == record_id
-    assert found.content == "contact:hubspot id:123456 responded positively to direct ROI framing"
+    assert found.content == "contact:hubspot_id:123456 responded positively to direct_ROI_framing"
     assert (found.subject, found.predicate, found.object) == (
         "contact:hubspot_id:123456",
         "responded_positively_to",
