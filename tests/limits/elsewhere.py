@@ -174,6 +174,8 @@ TESTS: Mapping[str, str] = {
     "test_invariant_8_a_tenant_at_its_limit_is_refused",
     "retain.memory.recall.dates.MAX_DATES": "tests/memory/semantic/test_dates.py::"
     "test_several_dates_are_returned_in_order_each_once_up_to_a_limit",
+    "retain.memory.recall.positions.MAX_POSITION": "tests/memory/semantic/test_named_conversations.py::"
+    "test_a_position_is_one_of_conversations_alone",
     "retain.memory.recall.preparation.MAX_PARTS": "tests/memory/semantic/test_preparation.py::"
     "test_the_largest_content_is_cut_without_losing_anything",
     "retain.memory.recall.preparation.WINDOW_LIMIT": "tests/memory/semantic/test_preparation.py::"
@@ -265,6 +267,7 @@ REASONS: Mapping[str, str] = {
     "retain.memory.recall.candidates.STANDING_LIMIT": _SEARCH,
     "retain.memory.recall.sources.full_text.TERM_LIMIT": _SEARCH,
     "retain.memory.recall.sources.nearest.MAX_QUERIES": _SEARCH,
+    "retain.memory.recall.sources.uttered_then.UTTERED_LIMIT": _SEARCH,
     "retain.models.endpoint.MAX_ANSWER_BYTES": _FETCH,
     "retain.models.endpoint.MAX_ERROR_BYTES": _FETCH,
     "retain.ports.MAX_RESPONSE_BYTES": _FETCH,

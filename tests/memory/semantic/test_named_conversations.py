@@ -137,7 +137,7 @@ async def test_what_was_stored_as_it_was_said_has_no_row_of_its_time(substrate: 
     assert [row["found"] for row in await substrate.rows(plan)] == [0]
 
 
-async def test_a_place_costs_one_trip_more_and_a_bounded_number_of_rows(substrate: Substrate) -> None:
+async def test_a_position_costs_one_trip_more_and_a_bounded_number_of_rows(substrate: Substrate) -> None:
     await talk(substrate)
     counting = CountingSql(substrate.d1)
     substrate.sql = counting
@@ -164,6 +164,7 @@ def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
         ("Show me the session 12 notes from ACME", None),
         ("What is the third discussion of the paper about?", None),
         ("How many conversations did I have?", None),
+        ("What did we discuss in the 100th session?", Positions(100, 100, from_end=False)),
         ("What did we discuss in the 101st session?", None),
         ("What did we discuss in session 0?", None),
         ("What did we discuss in sessions 5 to 2?", None),
@@ -175,5 +176,5 @@ def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
         ("a conversation ago", Positions(1, 1, from_end=True)),
     ],
 )
-def test_a_place_is_one_of_conversations_alone(query: str, named: Positions | None) -> None:
+def test_a_position_is_one_of_conversations_alone(query: str, named: Positions | None) -> None:
     assert analyse(query, NOW).positions == named
