@@ -256,7 +256,7 @@ async def test_answers_are_judged_and_facts_extracted_by_the_scripts_of_these_na
         ingested = await worker.request("POST", "/admin/tenants/acme/memories/ingest", conversation)
         assert (ingested.content["state"], ingested.content["extracted"]) == ("completed", 0), ingested.content
         counted = [(one["purpose"], one["agent_type"], one["calls"]) for one in await spent(worker)]
-        assert counted == [("judge", "order_triage", 1), ("ingest", "", 1)]
+        assert counted == [("judge", "order_triage", 1), ("evaluation", "order_triage", 1), ("ingest", "", 1)]
         await worker.tenant("copy")
         cursor: str | None = ""
         while cursor is not None:
