@@ -24,7 +24,7 @@ from tools.uploaded_imports import missing_import
 
 sys.path.insert(0, str(ROOT / "workers"))
 
-from retain.admin.definitions.checking import model_problems, reference_problems
+from retain.admin.definitions.checking import memory_problems, model_problems, reference_problems
 from retain.agents.definitions import BUILT_IN, AgentDefinition, ModelConfig
 from retain.agents.tools.functions import FunctionTool, is_tool
 from retain.cli.yaml_text import read_yaml
@@ -39,6 +39,8 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     Raises: SystemExit naming the file and what is wrong with it, which may also be that it is not named after its agent
         or script, or that it names a delegate, a function or a script that does not exist.
     """
+    for path in sorted([*folder.glob("*.yml"), *(folder / "scripts").glob("*.yml")]):
+        raise SystemExit(f"{path.relative_to(folder)}: its name must end with .yaml, or it is not read")
     agents: dict[str, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
         definition = _definition(path)
@@ -48,7 +50,7 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     scripts: dict[str, Any] = {}
     for path in sorted((folder / "scripts").glob("*.yaml")):
         try:
-            script = check_script(read_yaml(path.read_text()))
+            script = check_script(read_yaml(_text(path, f"scripts/{path.name}")))
         except (InvalidInput, yaml.YAMLError) as error:
             raise SystemExit(f"scripts/{path.name}: {error}") from error
         if script["name"] != path.stem:
@@ -57,14 +59,15 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     functions = compile_functions(folder)
     for name, agent in agents.items():
         definition = AgentDefinition.model_validate(agent)
-        for problem in reference_problems(definition, functions=functions, scripts=scripts, delegates=agents):
+        problems = reference_problems(definition, functions=functions, scripts=scripts, delegates=agents)
+        for problem in memory_problems(definition) + problems:
             raise SystemExit(f"{name}.yaml: {problem.message}")
     return {"agents": agents, "scripts": scripts, "functions": functions}
 
 
 def _definition(path: Path) -> AgentDefinition:
     try:
-        content = read_yaml(path.read_text())
+        content = read_yaml(_text(path, path.name))
         if not isinstance(content, dict):
             raise SystemExit(f"{path.name}: it must be a mapping with the fields of an agent: type, description, …")
         return AgentDefinition.model_validate(content)
@@ -73,6 +76,13 @@ def _definition(path: Path) -> AgentDefinition:
         raise SystemExit(f"{path.name}: {'; '.join(problems)}") from error
     except yaml.YAMLError as error:
         raise SystemExit(f"{path.name}: {error}") from error
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise SystemExit(f"{place}: it is not UTF-8, at byte {error.start}: save it in that encoding") from error
 
 
 def check_models(agents: Mapping[str, Any], provider: str) -> None:
@@ -115,7 +125,7 @@ def compile_functions(folder: Path) -> dict[str, str]:
 
 
 def _check_imports(path: Path, place: str) -> None:
-    missing = missing_import(path.read_text())
+    missing = missing_import(path.read_bytes())
     if missing is not None:
         line, name = missing
         raise SystemExit(

@@ -13,7 +13,7 @@ _UPLOADED = (ROOT / "python_modules", ROOT / "workers")
 _STAGED = frozenset({"agents", "durable_objects"})
 
 
-def missing_import(source: str, folders: tuple[Path, ...] = _UPLOADED) -> tuple[int, str] | None:
+def missing_import(source: str | bytes, folders: tuple[Path, ...] = _UPLOADED) -> tuple[int, str] | None:
     """Return the line and the name of the first module that the Worker will not find as it imports the source, or None.
 
     An import that may fail (in `try`), or that is only for types or inside a function, is not looked at. folders: with

@@ -93,6 +93,13 @@ async def test_a_definition_has_a_largest_size(desk: Desk) -> None:
     assert len((await desk.defined.current("acme", "helper")).definition_text or "") == MAX_DEFINITION_BYTES
 
 
+async def test_a_recall_needs_a_memory(desk: Desk) -> None:
+    checked = await desk.defined.check("acme", "helper", {**WHOLE, "memory_config": {"recall": "both"}})
+    assert [problem.pointer for problem in checked.problems] == ["/memory_config/recall"]
+    enabled = {"memory_config": {"recall": "both", "long_term_enabled": True}}
+    assert (await desk.defined.check("acme", "helper", {**WHOLE, **enabled})).problems == []
+
+
 async def test_an_answer_names_a_bounded_number_of_problems(desk: Desk) -> None:
     checked = await desk.defined.check(
         "acme", "helper", {**WHOLE, **{f"x{number}": 1 for number in range(MAX_PROBLEMS + 1)}}

@@ -126,6 +126,12 @@ MISTAKES: dict[str, tuple[dict[str, str | None], str]] = {
         {"tools/letters.py": f"import json, pytest\n{FUNCTION}"},
         r"^tools/letters\.py, line 1: it imports pytest, which is not uploaded: ",
     ),
+    "a recall without a memory": (
+        {"helper.yaml": "{type: helper, description: d, instructions: i, memory_config: {recall: both}}"},
+        r"^helper\.yaml: recall: both needs memory_config\.long_term_enabled: true",
+    ),
+    "another ending": ({"other.yml": "{}"}, r"^other\.yml: its name must end with \.yaml"),
+    "another ending of a script": ({"scripts/other.yml": "{}"}, r"^scripts/other\.yml: its name must end with"),
     "approval of what is not a tool": (
         {"helper.yaml": "{type: helper, description: d, instructions: i, approval: [count]}"},
         r"(?s)^helper\.yaml: .*approval names what is not a tool",
@@ -250,6 +256,14 @@ def test_what_the_worker_loads_is_in_the_order_of_the_files(tmp_path: Path) -> N
     procedures = AgentCatalogue.from_json(staged).agent("helper").procedures
     assert list(procedures) == ["outreach", "followup"]
     assert list(procedures["outreach"]) == ["warm", "brief"]
+
+
+@pytest.mark.parametrize("name", ["helper.yaml", "scripts/greeting.yaml"])
+def test_a_file_in_another_encoding_is_named(tmp_path: Path, name: str) -> None:
+    folder = folder_of(tmp_path, {})
+    (folder / name).write_bytes("type: caf\xe9".encode("latin-1"))
+    with pytest.raises(SystemExit, match=rf"^{name}: it is not UTF-8, at byte 9: "):
+        compile_agents(folder)
 
 
 UNANSWERED: dict[str, tuple[str, str, str]] = {

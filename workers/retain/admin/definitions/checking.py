@@ -66,6 +66,15 @@ def reference_problems(
     return found
 
 
+def memory_problems(definition: AgentDefinition) -> list[DefinitionProblem]:
+    """Return what a definition says of a memory that it does not enable."""
+    memory = definition.memory_config
+    if memory.long_term_enabled or memory.recall == "tool":  # the default
+        return []
+    why = f"recall: {memory.recall} needs memory_config.long_term_enabled: true; without it nothing is recalled"
+    return [DefinitionProblem("/memory_config/recall", why)]
+
+
 def model_problems(model: ModelConfig, provider: str) -> list[DefinitionProblem]:
     """Return why no model would answer. provider: the deployment's."""
     own = model.provider or provider

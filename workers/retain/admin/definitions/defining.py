@@ -13,6 +13,7 @@ from retain.admin.definitions.checking import (
     DefinitionProblem,
     TenantModels,
     invalid_definition,
+    memory_problems,
     read_definition,
     reference_problems,
 )
@@ -282,7 +283,7 @@ class DefinedAgents:
             scripts={script} if script is not None and catalogue.has_script(script) else (),
             delegates=known,
         )
-        return found + self._models().problems(definition.model)
+        return found + memory_problems(definition) + self._models().problems(definition.model)
 
     async def _add(
         self,
