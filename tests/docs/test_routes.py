@@ -92,6 +92,11 @@ def test_every_field_of_a_body_is_documented() -> None:
     assert set(EDITABLE) <= named
 
 
+def test_a_link_to_a_section_has_one_target() -> None:
+    headings = [line for line in PAGE.read_text().splitlines() if line.startswith("## ")]
+    assert sorted(set(headings)) == sorted(headings)
+
+
 def test_every_code_of_a_route_exists() -> None:
     codes = {
         code
