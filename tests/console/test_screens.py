@@ -116,3 +116,26 @@ def test_a_failure_is_said_with_its_code(page: Page, filled: LocalServer, browse
     page.close()  # it would ask for the tenant again, and fail again
     assert all("404" in error for error in browser.errors), browser.errors
     browser.errors.clear()
+
+
+@pytest.mark.parametrize("width", [1280, 1100, 390])
+def test_nothing_is_cut_that_has_room(page: Page, filled: LocalServer, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{filled.base_url}/console#/{TENANT}/runs")
+    waiting = page.get_by_text("waits for an approval of issue_refund").first
+    expect(waiting).to_be_visible()
+    assert waiting.evaluate("one => one.scrollWidth <= one.clientWidth")
+    times = page.locator("input[type=datetime-local]")
+    assert times.evaluate_all(_NARROWER_THAN_NEEDED) == []
+    page.goto(f"{filled.base_url}/console#/{TENANT}/people/ann")
+    expect(page.locator(".ends")).to_be_visible()
+    assert page.locator(".lanes .bar, .ends").evaluate_all(_LEFT_EDGES) == 1
+    assert page.locator(".facts dt").evaluate_all("all => new Set(all.map((one) => one.clientHeight)).size") == 1
+
+
+_NARROWER_THAN_NEEDED = """all => all.map((one) => {
+  const shown = one.offsetWidth;
+  one.style.width = "max-content";
+  return [shown, one.offsetWidth];
+}).filter(([shown, needed]) => shown < needed)"""
+_LEFT_EDGES = "all => new Set(all.map((one) => Math.round(one.getBoundingClientRect().left))).size"
