@@ -98,7 +98,7 @@ def test_a_package_that_is_missing_is_named_with_the_extra_that_has_it(
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.delitem(sys.modules, "retain.cli.evaluate", raising=False)
     assert main(["eval", "all"]) == 1
-    assert "pip install 'retain[cli]'" in capsys.readouterr().err
+    assert "pip install '.[cli]'" in capsys.readouterr().err
 
 
 def test_a_project_is_found_from_any_folder_in_it(tmp_path: Path) -> None:

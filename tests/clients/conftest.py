@@ -18,6 +18,9 @@ from tools.clients.build import compile_typescript
 from tools.local_server import LocalServer
 from tools.paths import ROOT
 
+SCOPES = ["runs", "memory:read", "memory:write", "admin"]
+"""What the examples of the clients need."""
+
 
 @dataclass(frozen=True)
 class Application:
@@ -58,6 +61,5 @@ def package(generated: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def application(server: LocalServer, api: httpx.Client, tenant: Callable[[], str]) -> Application:
     """An application with a tenant of its own."""
     tenant_id = tenant()
-    scopes = ["runs", "memory:read", "memory:write", "admin"]
-    made = api.post(f"/admin/tenants/{tenant_id}/keys", json={"name": "shop", "scopes": scopes})
+    made = api.post(f"/admin/tenants/{tenant_id}/keys", json={"name": "shop", "scopes": SCOPES})
     return Application(server.base_url, made.json()["key"], tenant_id)

@@ -71,7 +71,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("retain", "tools"):
             raise
-        print(f"`retain {subcommand.name}` needs {error.name}: pip install 'retain[cli]'", file=sys.stderr)
+        print(
+            f"`retain {subcommand.name}` needs {error.name}: run `pip install '.[cli]'` in a checkout of Retain",
+            file=sys.stderr,
+        )
         return 1
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
