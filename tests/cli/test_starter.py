@@ -33,6 +33,9 @@ def _content(project: Project) -> dict[str, str]:
 def test_the_starter_is_valid_and_complete(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["new", "night_porter"]) == 0
     assert _content(project) == starter_files("night_porter")
+    printed = capsys.readouterr().out
+    assert "pytest -q agents/tests/test_night_porter.py " in printed
+    assert "/v1/agents/default/night_porter/run" in printed
     compiled = compile_agents(project.agents)
     assert list(compiled["agents"]) == list(compiled["scripts"]) == ["night_porter"]
     assert "AGENT" not in "".join(_content(project).values())

@@ -92,6 +92,19 @@ def test_a_part_that_is_refused_is_named_by_its_lines(server: Server, run: Run, 
     assert reported.endswith("line 2: its kind is not one (invalid_line)\n")
 
 
+def test_a_file_that_is_not_an_export_is_refused_with_the_option_that_it_needs(
+    server: Server, run: Run, tmp_path: Path
+) -> None:
+    refusal = {"code": "invalid_export", "detail": "line 1 has no kind"}
+    server.answers["/admin/tenants/acme/import"] = [(400, refusal)] * 2
+    file = tmp_path / "file.json"
+    file.write_text('{"results": [{"id": "m", "memory": "Likes tea."}]}')
+    hint = "it is not an export of Retain: --from names the product that wrote it (mem0, zep, langgraph)\n"
+    assert hint in run(importing.main, str(file))[2]
+    file.write_text('{"kind": "record"}')
+    assert hint not in run(importing.main, str(file))[2]
+
+
 def test_of_another_product_s_file_nothing_is_sent_unless_all_of_it_can_be_stored(
     server: Server, run: Run, tmp_path: Path
 ) -> None:

@@ -122,8 +122,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Write the files unless one of them exists; return the exit status."""
     parser = argparse.ArgumentParser(prog="retain new", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("agent", metavar="AGENT", help="its name: lower-case letters, digits and _, at most 32")
+    agent: str = parser.parse_args(arguments).agent
     try:
-        files = starter_files(parser.parse_args(arguments).agent)
+        files = starter_files(agent)
         root = require_project().root
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
@@ -136,4 +137,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(content)
         print(f"wrote {path}")
+    print("\nNext:")
+    print(f"   .venv/bin/python -m pytest -q agents/tests/test_{agent}.py   its test, on the real workerd")
+    print("   make dev                                serve it, and in a second terminal run it:")
+    print(f"   curl http://127.0.0.1:8787/v1/agents/default/{agent}/run \\")
+    print("     -H 'content-type: application/json' -d '{\"input\": \"Remember: the key is in the box.\"}'")
     return 0

@@ -26,6 +26,8 @@ def recall(options: argparse.Namespace, deployment: Deployment) -> int:
     cells = width()
     for memory in answer["memories"]:
         print(cut(one_line(f"{memory['score']:.3f}  {memory['id']}  {memory['content']}"), cells))
+    if not answer["memories"]:
+        print("nothing was found", file=sys.stderr)
     if answer["degraded"]:
         print(f"recalled without: {one_line(str(answer['degraded']))}", file=sys.stderr)
     return 0

@@ -45,6 +45,12 @@ def bring(options: argparse.Namespace, deployment: Deployment) -> int:
         except RetainError:
             more = "" if not done else " What came before them is imported; repeat the command once it is put right."
             print(f"lines {first} to {last} of {one_line(options.file)} were refused.{more}", file=sys.stderr)
+            if options.product is None and not kind_of(part.partition("\n")[0]):
+                products = ", ".join(_PRODUCTS)
+                print(
+                    f"it is not an export of Retain: --from names the product that wrote it ({products})",
+                    file=sys.stderr,
+                )
             raise
         counts = read_json(answer.text)
         done.update(counts if isinstance(counts, dict) else {})
