@@ -122,7 +122,7 @@ async def test_no_scope_reaches_another_tenant(worker: Worker, team: Team) -> No
             assert await application.refusal(route, "unregistered") == "role_required", name
 
 
-async def test_a_key_of_another_tenant_is_told_so_without_a_hint_to_owners(worker: Worker, team: Team) -> None:
+async def test_the_refusal_of_another_tenant_s_key_says_so_without_a_hint_to_owners(worker: Worker, team: Team) -> None:
     application = await made(worker, team, *KEY_SCOPES)
     for tenant in ("other", "unregistered"):
         refused = await application.asks("POST", f"/v1/tenants/{tenant}/memories/recall", {"query": "x"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 import threading
@@ -78,11 +79,11 @@ def test_what_is_not_a_port_is_refused(port: int) -> None:
 def test_a_port_that_cannot_be_opened_says_why(
     monkeypatch: pytest.MonkeyPatch, error: OSError, kind: type[SystemExit], message: str
 ) -> None:
-    class Socket(local_server.socket.socket):
+    class Socket(socket.socket):
         def bind(self, _: object) -> None:
             raise error
 
-    monkeypatch.setattr(local_server.socket, "socket", Socket)
+    monkeypatch.setattr(socket, "socket", Socket)
     with pytest.raises(SystemExit, match=message) as refused:
         check_port(80)
     assert type(refused.value) is kind

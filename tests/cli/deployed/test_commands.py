@@ -113,7 +113,7 @@ def test_the_exit_status_says_what_can_be_done(server: Server, run: Run, answer:
         assert reported == f"{answer[1]['detail']} ({answer[1]['code']})\n"
 
 
-def test_a_recall_that_finds_nothing_says_so_beside_its_output(server: Server, run: Run) -> None:
+def test_a_recall_that_finds_nothing_says_so(server: Server, run: Run) -> None:
     server.answers["/admin/tenants/acme/memories/recall"] = [(200, {"memories": [], "degraded": []})] * 2
     assert run(recall.main, "tea?") == (0, "", "nothing was found\n")
     assert run(recall.main, "tea?", "--json") == (0, '{"memories": [], "degraded": []}\n', "")
