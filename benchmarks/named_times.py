@@ -20,7 +20,7 @@ from typing import Any
 
 from benchmarks.recall import METHODS, MOST, ROOT, Loaded, full_text, fused, load, spoken_at, vectors
 from retain.json_text import read_own_json
-from retain.memory.recall.dates import DAY_MS, HOUR_MS
+from retain.memory.recall.times.dates import DAY_MS, HOUR_MS
 from retain.memory.semantic import RecallQuery
 from retain.models.embedders.static import StaticEmbedder
 

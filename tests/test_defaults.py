@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from retain import scheduled_steps
 from retain.admin import maintenance
 from retain.admin.mcp import RecallArguments
-from retain.admin.memory_bodies import RecallBody
+from retain.admin.memories.memory_bodies import RecallBody
 from retain.agents import definitions
 from retain.agents.queueing import reports, wakeups
 from retain.contracts.vectors import VectorMemory

@@ -12,7 +12,7 @@ import pytest
 
 from retain.admin.context import AdminContext
 from retain.admin.mcp import MemoryTools
-from retain.admin.memory_desk import MemoryDesk, Owner
+from retain.admin.memories.memory_desk import MemoryDesk, Owner
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.errors import InvalidInput, NotFound
 from retain.memory.records.record import NewRecord

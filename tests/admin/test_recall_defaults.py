@@ -5,8 +5,8 @@ from __future__ import annotations
 import inspect
 
 from retain.admin.mcp import RecallArguments
-from retain.admin.memory_bodies import RecallBody
-from retain.admin.memory_desk import MemoryDesk
+from retain.admin.memories.memory_bodies import RecallBody
+from retain.admin.memories.memory_desk import MemoryDesk
 from retain.memory.facts import recall
 from retain.memory.recall.recall import RecallQuery
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from retain.agents.calls.tokens import Estimate
 from retain.agents.runs.compaction import SECTION, Compacted, NoRoom, Transcript, compacted, history
 from retain.agents.runs.events import ModelAnswered, ToolAnswered
 from retain.agents.runs.run_state import RunState, Turn
-from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatMessage, ToolCall
 
 HEAD = (ChatMessage("system", "Do it well."), ChatMessage("user", "Look after order AB-1."))

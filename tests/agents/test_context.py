@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.agents.calls.run_request import input_text
+from retain.agents.calls.tokens import Estimate
 from retain.agents.definitions import AgentDefinition
 from retain.agents.runs.context import AssembledContext, Remembered, assemble, fenced
-from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.memory.conversations.thread import Thread
 from retain.memory.episodes import Episode

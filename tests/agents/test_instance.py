@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.tokens import Estimate
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import InstanceIdentity, claim, claimed, identity_of
-from retain.agents.runs.tokens import Estimate
 from retain.errors import (
     Conflict,
     InvalidInput,

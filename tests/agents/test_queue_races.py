@@ -75,7 +75,7 @@ async def test_a_run_that_is_cancelled_while_its_context_is_read_does_not_begin_
 
 
 @pytest.mark.parametrize("how", ["cancel", "erase"])
-async def test_a_run_that_is_cancelled_or_erased_before_its_preparation_fails_does_not_come_back(
+async def test_a_run_that_is_cancelled_or_erased_before_its_preparation_fails_stays_away(
     desk: Deployment, chat: SteppedChat, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     async with busy(desk, chat):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.tokens import Estimate
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.runs.compaction import compacted, history
 from retain.agents.runs.events import ModelAsked, RunEvent, from_json
@@ -24,7 +25,6 @@ from retain.agents.runs.run_state import (
     RunState,
     apply,
 )
-from retain.agents.runs.tokens import Estimate
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, Upstream

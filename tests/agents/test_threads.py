@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from retain.admin.maintenance import prune
+from retain.agents.calls.tokens import Estimate
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.conversations.past import bound_of
-from retain.agents.runs.tokens import Estimate
 from retain.errors import UpstreamFailed
 from retain.memory.conversations.statements import AppendMessage, OpenConversation
 from retain.memory.conversations.thread import ThreadQuery

@@ -172,9 +172,9 @@ TESTS: Mapping[str, str] = {
     "test_a_specification_that_breaks_a_rule_is_refused",
     "retain.memory.episodes.MAX_PER_TENANT": "tests/memory/test_episodes.py::"
     "test_invariant_8_a_tenant_at_its_limit_is_refused",
-    "retain.memory.recall.dates.MAX_DATES": "tests/memory/semantic/test_dates.py::"
+    "retain.memory.recall.times.dates.MAX_DATES": "tests/memory/semantic/test_dates.py::"
     "test_several_dates_are_returned_in_order_each_once_up_to_a_limit",
-    "retain.memory.recall.positions.MAX_POSITION": "tests/memory/semantic/test_named_conversations.py::"
+    "retain.memory.recall.times.positions.MAX_POSITION": "tests/memory/semantic/test_named_conversations.py::"
     "test_a_position_is_one_of_conversations_alone",
     "retain.memory.recall.preparation.MAX_PARTS": "tests/memory/semantic/test_preparation.py::"
     "test_the_largest_content_is_cut_without_losing_anything",

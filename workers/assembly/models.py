@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import bindings
 from assembly.directory import tenant_models
 from retain.admin.definitions.checking import invalid_definition
+from retain.agents.calls.tokens import Estimate
 from retain.agents.definitions import AgentDefinition
-from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatModel
 from retain.models.embedders.static import table_file
 from retain.models.embedding import Embedder

@@ -21,7 +21,7 @@ def exporter_of(collector: Collector, environment: str) -> SpanExporter:
 
 async def observed(exporter: SpanExporter, route: str, request: Request, work: Awaitable[Response]) -> Response:
     """Return what a request is answered, and export the span of what it did with memory, after the answer."""
-    from retain.admin.memory_spans import OPERATIONS, MemoryCall, memory_spans
+    from retain.admin.memories.memory_spans import OPERATIONS, MemoryCall, memory_spans
 
     if route not in OPERATIONS:
         return await work

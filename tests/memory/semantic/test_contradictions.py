@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from retain.memory.recall.dates import DAY_MS
+from retain.memory.recall.times.dates import DAY_MS
 from retain.memory.records.record import NewRecord, Utterance
 from tests.memory.semantic.notes import NOTES, fill
 from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate

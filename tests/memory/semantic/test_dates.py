@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.memory.recall.dates import DAY_MS, HOUR_MS, MAX_DATES, Interval, dates
+from retain.memory.recall.times.dates import DAY_MS, HOUR_MS, MAX_DATES, Interval, dates
 
 
 def at(text: str) -> int:

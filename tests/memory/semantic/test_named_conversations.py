@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.memory.recall.conversations import LOOKED_AT
-from retain.memory.recall.dates import DAY_MS
-from retain.memory.recall.positions import MAX_POSITION, Positions, positions
 from retain.memory.recall.query import analyse
+from retain.memory.recall.sources.conversations import LOOKED_AT
+from retain.memory.recall.times.dates import DAY_MS
+from retain.memory.recall.times.positions import MAX_POSITION, Positions, positions
 from retain.memory.records.record import NewRecord, Utterance
 from tests.memory.semantic.counting import CountingSql
 from tests.memory.semantic.substrate import AGENT_SOURCE, TENANT, Substrate

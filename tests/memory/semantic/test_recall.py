@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, Unavailable
-from retain.memory.recall.ranking import Weights
+from retain.memory.recall.weights import Weights
 from retain.memory.records.record import NewRecord, Utterance
 from retain.memory.scope import Scope
 from tests.memory.semantic.notes import LONG, NOTES, fill

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from retain.admin.memory_bodies import EditBody, MemoryBody
+from retain.admin.memories.memory_bodies import EditBody, MemoryBody
 from retain.errors import InvalidInput
 from retain.evaluation.dataset import Fixture
 from retain.lifecycle.transfer.shapes import EditedShape, PlaceShape, StoredShape

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.dates import DAY_MS
 from retain.memory.recall.sources.instructed import instructed
+from retain.memory.recall.times.dates import DAY_MS
 from retain.memory.records.record import Kind, NewRecord, Utterance
 from retain.memory.scope import Reach, Scope
 from tests.memory.semantic.notes import NOTES, fill

@@ -18,8 +18,8 @@ from typing_extensions import TypedDict
 
 from retain.admin.answers.memories import MemoriesJson, MemoryJson, MemoryWithEventsJson, RecallJson, StoredMemoryJson
 from retain.admin.context import AdminContext
-from retain.admin.memory_bodies import EditBody, MemoryBody, TurnBody, texts_of
-from retain.admin.memory_desk import MemoryDesk, Owner
+from retain.admin.memories.memory_bodies import EditBody, MemoryBody, TurnBody, texts_of
+from retain.admin.memories.memory_desk import MemoryDesk, Owner
 from retain.errors import Forbidden, InvalidInput, NoSuchTool
 from retain.http import Response
 from retain.json_text import Json, JsonObject

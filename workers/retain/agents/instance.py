@@ -169,8 +169,7 @@ class Instance:
         Raises: NotFound (code `no_such_run`); Conflict (code `idempotency_key_reused`).
         """
         await self._parked.restore_by_key(request.idempotency_key)
-        known = await self._queueing.asked(request)
-        if known is None:
+        if (known := await self._queueing.asked(request)) is None:
             raise NotFound("no run began with this key", code="no_such_run")
         return self._reports.of(known)
 
@@ -241,23 +240,17 @@ class Instance:
 
         Idempotent; another score replaces the first. Raises: as `ProceduralMemory.record_outcome`.
         """
-        learned = await self._procedures.record_outcome(
-            outcome.run_id, outcome.task_type, outcome.workflow_id, outcome.score
-        )
+        scored = (outcome.task_type, outcome.workflow_id, outcome.score)
+        learned = await self._procedures.record_outcome(outcome.run_id, *scored)
         await self._schedule()
         self._ports.background(self._flush())
         return Learned(learned)
 
     async def describe(self, request: DescribeRequest) -> InstanceDescription:
         """Return the newest runs and log entries, the working keys, the beliefs about workflows, and what D1 is owed."""
-        return InstanceDescription(
-            self.identity.instance_id,
-            *self._journal.newest(request.limit),
-            self._queueing.summaries(),
-            self._working.all(),
-            self._procedures.posteriors(),
-            self._outbox.owed(),
-        )
+        runs = (*self._journal.newest(request.limit), self._queueing.summaries())
+        kept = (self._working.all(), self._procedures.posteriors(), self._outbox.owed())
+        return InstanceDescription(self.identity.instance_id, *runs, *kept)
 
     async def on_alarm(self) -> None:
         """Resume what a crash interrupted, write what is owed to KV and D1, forget what is old, and set the next alarm.
@@ -303,9 +296,7 @@ class Instance:
         self._active = self._erasing = True
         try:
             async with self._execution.learning.paused():
-                if text is None:
-                    return await self._forgetting.everything()
-                return await self._forgetting.what_names(text)
+                return await self._forgetting.of(text)
         finally:
             self._active = self._erasing = False
             self._ports.background(self._continue())  # what was answered meanwhile

@@ -24,7 +24,7 @@ UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
 WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
 """  # noqa: S608
 OPEN_KEPT_MS = 90 * DAY_MS
-"""How much longer the row of a run is kept that has not ended: it may wait for a person, and its end goes into the row.
+"""How much longer the row of a run is kept that has not ended: it may wait for a person, and its result goes into the row.
 
 A run whose instance was lost never ends."""
 _REMOVE = f"""

@@ -27,7 +27,7 @@ from retain.identifiers import new_id
 from retain.ledgers.errors import Trouble, park, settle_earlier
 from retain.lifecycle.stores import Stores
 from retain.limits.d1_calls import used_up
-from retain.memory.recall.compatible import compatible
+from retain.memory.recall.wording import compatible
 from retain.memory.recall.words import fold, stem
 from retain.memory.records.claims import closed as closed_claims
 from retain.memory.records.events import EventKind, KnownRecord, LearningEvent, apply

@@ -17,7 +17,7 @@ _EMBEDDED = 8
 
 _UNDIVIDED = str.maketrans("\u0131\u0142\u00f8\u0111", "ilod")
 """Letters with a stroke, and i without its dot: Unicode does not divide them into a letter and a sign."""
-# The look-behind keeps the search linear in a run of backslashes.
+# A run of backslashes is matched from its first one only, so the search is linear in it.
 _CODE = re.compile(r"(?<!\\)\\++u([0-9a-fA-F]{4})")
 _BREAK = re.compile(r"(?<!\\)\\++[bfnrt]")
 

@@ -146,7 +146,7 @@ async def _received(route: Route[Context], request: Request, kind: tuple[str, st
     """Return the request with its body, and with room for it and for the answer.
 
     Nothing of the body has been read before: the caller may have no right to send it. While it arrives it has room of
-    another kind, which one that is streamed keeps, and one that is whole gives back when the request has its own.
+    another kind, which one that is streamed keeps, and one that is whole releases when the request has its own.
     """
     size, streamed = _body_bytes(route, request), route.body is not None and route.body.streamed
     if request.lease is not None:

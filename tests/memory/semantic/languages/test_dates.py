@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from retain.memory.recall.dates import dates
 from retain.memory.recall.languages.dates import in_english
 from retain.memory.recall.preparation import prepare
 from retain.memory.recall.query import analyse
+from retain.memory.recall.times.dates import dates
 
 NOW_MS = 1_782_900_000_000  # 1 July 2026, a Wednesday
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from retain.memory.recall.dates import DAY_MS
 from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.query import analyse
+from retain.memory.recall.times.dates import DAY_MS
 from retain.memory.records.record import Utterance
 from tests.memory.semantic.notes import NOTES, fill
 from tests.memory.semantic.substrate import Substrate

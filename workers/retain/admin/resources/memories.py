@@ -17,8 +17,8 @@ from retain.admin.answers.memories import (
     StoredMemoryJson,
 )
 from retain.admin.context import AdminContext
-from retain.admin.memory_bodies import EditBody, RecallBody, SeedBody, StoreBody, texts_of
-from retain.admin.memory_desk import MemoryDesk, Owner
+from retain.admin.memories.memory_bodies import EditBody, RecallBody, SeedBody, StoreBody, texts_of
+from retain.admin.memories.memory_desk import MemoryDesk, Owner
 from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response

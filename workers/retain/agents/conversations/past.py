@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from retain.agents.calls.run_request import PriorMessage
+from retain.agents.calls.tokens import Estimate
 from retain.agents.conversations.summary import ThreadBound, within
 from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.episode_text import valid_unicode
 from retain.agents.runs.run_table import RunTable
-from retain.agents.runs.tokens import Estimate
 from retain.memory.conversations.thread import PastMessage, PastQuery, Thread, ThreadQuery, ThreadSummary
 from retain.memory.episodes import Episode, Turns
 from retain.memory.recall.query import MAX_CONTEXT_TURNS, latest

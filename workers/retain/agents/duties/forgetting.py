@@ -37,6 +37,10 @@ class Forgetting:
         self._agent = agent
         self._delegation = delegation
 
+    async def of(self, text: str | None) -> Erased:
+        """Forget what names a term, or everything without one. Raises: Unavailable; Conflict, as `what_names`."""
+        return await (self.everything() if text is None else self.what_names(text))
+
     async def everything(self) -> Erased:
         """Forget everything, also what D1 is owed, and who the object is; delegates for which a run waits are cancelled.
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from retain.agents.calls.report import UNREPORTED, ServerReport
+from retain.agents.calls.tokens import Estimate
 from retain.agents.definitions import AgentDefinition
 from retain.agents.execution.live_text import LiveText, begun
 from retain.agents.execution.outage import outage_of
@@ -18,7 +19,6 @@ from retain.agents.runs.events import AnswerDropped, CallRetried, ModelAnswered,
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.run_state import MAX_ANSWERS, RunState, dropped_in
-from retain.agents.runs.tokens import Estimate
 from retain.agents.tools.built_in import Tool
 from retain.errors import RetainError, SchemaMismatch, StreamInterrupted, Unavailable, UnusableAnswer
 from retain.errors.codes import Code, ForeignCode

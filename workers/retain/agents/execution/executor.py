@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.tokens import Estimate
 from retain.agents.conversations.before_run import Before, ContextRecall, read_before
 from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
@@ -29,7 +30,6 @@ from retain.agents.runs.events import RunFailed, RunRecovered, ToolCalled
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun, VersionReference
 from retain.agents.runs.run_state import Policy
-from retain.agents.runs.tokens import Estimate
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import Delegation
 from retain.agents.versions.own_agent import OwnAgent

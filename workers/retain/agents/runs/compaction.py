@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
+from retain.agents.calls.tokens import Estimate
 from retain.agents.runs.context import fenced
 from retain.agents.runs.run_state import RunState
-from retain.agents.runs.tokens import Estimate
 from retain.models.chat import ChatMessage
 
 SECTION = "earlier_turns"

@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
+from retain.agents.calls.tokens import Estimate
 from retain.agents.definitions import AgentDefinition
 from retain.agents.files.past_files import past_messages
 from retain.agents.occasion import Occasion
 from retain.agents.recollection import FENCE, recollected
 from retain.agents.runs.episode_text import beyond
-from retain.agents.runs.tokens import Estimate
 from retain.errors import LimitExceeded
 from retain.json_text import Json, JsonObject
 from retain.memory.conversations.thread import PastMessage, SummaryLine, Thread

@@ -10,10 +10,10 @@ from traceback import format_exception
 from typing import Protocol
 
 from retain.agents.calls.run_request import Budget, RunReference
+from retain.agents.calls.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import Recollection, query_of, recollected
 from retain.agents.runs.events import ToolAnswered
-from retain.agents.runs.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
 from retain.log import redact_failure

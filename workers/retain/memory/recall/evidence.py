@@ -11,7 +11,8 @@ from typing import Any, Literal, NamedTuple
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, SPAN, WINDOW_LIMIT
 from retain.memory.recall.query import Query, is_assistant, is_user
-from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns, Weights
+from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns
+from retain.memory.recall.weights import Weights
 
 Origin = Literal["words", "vectors", "recent", "exact", "dates", "standing", "filter"]
 """What finds a candidate. recent: the signature of a write that the index may not show yet. filter: it meets the filter."""

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from retain.errors import InvalidInput, LimitExceeded
-from retain.memory.recall.dates import Interval, dates, without_dates
 from retain.memory.recall.languages.dates import in_english
 from retain.memory.recall.languages.detection import ENGLISH, LATIN
 from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns, statement_terms
 from retain.memory.recall.languages.talk import TALK
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
-from retain.memory.recall.positions import Positions, positions
+from retain.memory.recall.times.dates import Interval, dates, without_dates
+from retain.memory.recall.times.positions import Positions, positions
 from retain.memory.recall.words import stem, without_runs, words
 
 MAX_QUERY_BYTES = 8 * 1024

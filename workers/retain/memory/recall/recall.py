@@ -11,7 +11,6 @@ from typing import Protocol
 from retain.errors import InvalidInput, Unavailable, UpstreamFailed
 from retain.memory.filters import compile_filter
 from retain.memory.recall import candidates as sources
-from retain.memory.recall import conversations
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
@@ -26,9 +25,10 @@ from retain.memory.recall.evidence import (
 )
 from retain.memory.recall.outdated import CONTRASTED, contrasted, demote, facts_of_messages, read_facts
 from retain.memory.recall.query import Query, analyse
-from retain.memory.recall.ranking import NEARLY_SAME, Candidate, Weights, by_origin, distinct, rank, varied
+from retain.memory.recall.ranking import NEARLY_SAME, Candidate, by_origin, distinct, rank, varied
 from retain.memory.recall.relevance import Relevance, embedded, obscure, rarity
 from retain.memory.recall.sources.contents import Contents
+from retain.memory.recall.sources.conversations import with_conversations
 from retain.memory.recall.sources.first_trip import listed, read_first
 from retain.memory.recall.sources.fresh import FreshReading, KeptSignatures
 from retain.memory.recall.sources.meaning import Degradation, Meaning, evidence_of
@@ -36,6 +36,7 @@ from retain.memory.recall.sources.nearest import CANDIDATES, NOTHING, Nearest, V
 from retain.memory.recall.sources.pushed import pushed
 from retain.memory.recall.sources.statistics import read_below, visible_from
 from retain.memory.recall.sources.widening import widened
+from retain.memory.recall.weights import Weights
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.memory.records.narrowing import lookups
 from retain.memory.records.record import Record, content_hash
@@ -180,10 +181,7 @@ class Recall:
         counted = await read_below(self._sql, self._view) if wanted.below else None
         reach = visible_from(self._view) if counted is None else counted.reach
         visible = Visible(reach, at_ms, known_at_ms, condition, tuple(values), lookups(wanted.filter))
-        if query.positions is not None:
-            statement, parameters = conversations.in_order(visible, query.positions)
-            found = await self._sql.run(statement, *parameters)
-            query = replace(query, named=conversations.named(query.positions, found.rows))
+        query = await with_conversations(self._sql, visible, query)
         reading = asyncio.ensure_future(
             read_first(
                 self._sql,

@@ -9,9 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from itertools import groupby
 
-from retain.memory.recall.compatible import compatible
+_WITH_FORM = frozenset(("<super>", "<sub>", "<circle>", "<fraction>"))
+"""Forms that change what is said: 10³ is not 103, ①② not 12, and 1½ not 11/2.
 
+Source: https://www.unicode.org/reports/tr44/#Character_Decomposition_Mappings
+"""
 _LOOK_ALIKES = (
     "A\u0391\u0410 a\u0251\u03b1\u0430 B\u0392\u0412\ua7b4 b\u0184\u042c C\u0421 c\u0441\u1d04 d\u0501 "
     "E\u0395\u0415 e\u0435\u04bd\uab32 F\u03dc\ua798 f\u1e9d\ua799\uab35 G\u050c g\u018d\u0261\u1d83 "
@@ -159,3 +163,18 @@ def _spelled(word: str) -> str:
 def _in_latin(letters: re.Match[str]) -> str:
     text = letters[0]
     return text.translate(_SEEN_AS) if any(c.isascii() for c in text) else text
+
+
+def compatible(text: str, *, numbers_alone: bool = False) -> str:
+    """Return the text in NFKC, with what is above, below, in a circle or a fraction left as it is.
+
+    numbers_alone: letters lose their form.
+    """
+
+    def is_kept(c: str) -> bool:
+        return unicodedata.decomposition(c).partition(" ")[0] in _WITH_FORM and (c.isnumeric() or not numbers_alone)
+
+    if unicodedata.is_normalized("NFKC", text):
+        return text
+    parts = ((kept, "".join(run)) for kept, run in groupby(text, is_kept))
+    return "".join(run if kept else unicodedata.normalize("NFKC", run) for kept, run in parts)

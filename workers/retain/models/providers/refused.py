@@ -9,7 +9,7 @@ from retain.models.chat import ChatRequest, OnText
 
 
 class RefusedChat:
-    """Implements the `ChatModel` port: refuses when it is asked. Until then, the agent may turn out to be defined anew."""
+    """Implements the `ChatModel` port: refuses when it is asked. Until then, the agent may turn out to be defined again."""
 
     def __init__(self, name: str, error: RetainError) -> None:
         self._name = name

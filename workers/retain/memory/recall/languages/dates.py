@@ -1,4 +1,4 @@
-"""Dates in other languages, rewritten in English, which `recall.dates` reads.
+"""Dates in other languages, rewritten in English, which `recall.times.dates` reads.
 
 German, French, Spanish, Portuguese, Italian, Dutch, Chinese and Japanese: names of months and weekdays, relative dates, and
 numeric ones in the order of day, month and year. The rest stays as it is.

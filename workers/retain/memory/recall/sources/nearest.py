@@ -16,8 +16,8 @@ from typing import Final
 
 from retain.errors import Unavailable
 from retain.limits.vectorize import GRACE_MS
-from retain.memory.recall.dates import Interval
 from retain.memory.recall.evidence import CosineScale
+from retain.memory.recall.times.dates import Interval
 from retain.memory.records.vector_names import record_id_of, vector_namespace
 from retain.ports import MetadataFilter, Vector, VectorIndex
 

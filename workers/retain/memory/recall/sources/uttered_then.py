@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.dates import Interval
+from retain.memory.recall.times.dates import Interval
 from retain.ports import Statement
 
 UTTERED_LIMIT = 200

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from retain.memory.recall.dates import ORDINALS
 from retain.memory.recall.languages.talk import FIRST, LAST, LAST_TIME
+from retain.memory.recall.times.dates import ORDINALS
 
 MAX_POSITION = 100
 """Conversations farther from the end or the beginning are not looked for."""

@@ -8,16 +8,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.positions import Positions
-from retain.ports import Row, Statement
+from retain.memory.recall.query import Query
+from retain.memory.recall.times.positions import Positions
+from retain.ports import Row, Sql, Statement
 
 LOOKED_AT = 500
 """The newest or oldest records of each visible scope in which conversations are looked for."""
 
 
-def in_order(visible: Visible, positions: Positions) -> Statement:
+async def with_conversations(sql: Sql, visible: Visible, query: Query) -> Query:
+    """Return the query with the records of the conversations that it names. One round trip if it names any.
+
+    Raises: Unavailable.
+    """
+    if query.positions is None:
+        return query
+    statement, parameters = _in_order(visible, query.positions)
+    return replace(query, named=_named(query.positions, (await sql.run(statement, *parameters)).rows))
+
+
+def _in_order(visible: Visible, positions: Positions) -> Statement:
     """Return the statement for the records of each conversation, in order, as far as the newest or oldest of them tell."""
     where, values = visible.where()
     order = "DESC" if positions.from_end else "ASC"
@@ -33,7 +46,7 @@ def in_order(visible: Visible, positions: Positions) -> Statement:
     )
 
 
-def named(positions: Positions, found: Sequence[Row]) -> frozenset[str]:
+def _named(positions: Positions, found: Sequence[Row]) -> frozenset[str]:
     """Return the ids of the records in the conversations that are meant. found: all that were found, in order."""
     ordered = found[::-1] if positions.from_end else found
     return frozenset(

@@ -1,0 +1,1 @@
+"""Memories as an operator reads and changes them."""

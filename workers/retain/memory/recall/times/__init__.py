@@ -1,0 +1,1 @@
+"""The times and the conversations that a query names."""
