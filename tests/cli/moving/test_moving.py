@@ -272,7 +272,7 @@ async def _listed(world: World) -> list[Record]:
         ("2022-01-01T00:00:00Z", 1_640_995_200_000),
     ],
 )
-async def test_a_time_before_1970_is_the_earliest_and_the_year_1_is_no_time(
+async def test_a_time_before_1970_is_the_earliest_and_the_year_1_means_none(
     world: World, time: str, expected: int
 ) -> None:
     edge = {**WORKS, "uuid": "a", "valid_at": time, "created_at": time, "expired_at": "0001-01-01T00:00:00Z"}
