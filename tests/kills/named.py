@@ -54,6 +54,7 @@ POINTS = frozenset(
         "d1.role_grants",
         "d1.run_events",
         "d1.schedules",
+        "d1.spent_calls",
         "d1.scopes",
         "d1.tenants",
         "d1.users",

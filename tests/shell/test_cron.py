@@ -304,7 +304,7 @@ async def test_a_brief_that_r2_does_not_take_stops_nothing_and_is_written_within
     await worker.cron(BRIEF)
     assert await worker.rows("SELECT * FROM memory_episodes") == [], "the other steps were done"
     parked = await worker.rows("SELECT concerns, code FROM error_ledger ORDER BY concerns")
-    failed = ["brief", "histories_that_lost_their_head"]
+    failed = ["backups", "brief", "histories_that_lost_their_head"]
     assert [(row["concerns"], row["code"]) for row in parked] == [(name, "r2_unavailable") for name in failed]
     worker.clock.advance(300_000)
     await worker.cron(CATCH_UP)

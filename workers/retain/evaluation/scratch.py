@@ -15,7 +15,6 @@ from retain.evaluation.dataset import Case, stored
 from retain.json_text import read_own_json
 from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
 from retain.lifecycle.stores import Stores
-from retain.retention import DAY_MS
 from retain.tenants.quotas import quotas_of
 
 _BEGIN = """
@@ -35,17 +34,18 @@ FROM wanted w JOIN agent_versions v ON v.tenant_id = ?2 AND v.agent_type = w.age
   AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?2 AND agent_type = w.agent_type)
 WHERE v.definition IS NOT NULL
 """
-# What the runs of a scratch tenant spent is moved to whose case it is, in the quota of this day and in its costs.
+# What the runs of a scratch tenant spent is moved to whose case it is, with its day: to its costs, and to the quota of that
+# day if it is the last one that counts.
 _SPENT = """
 INSERT INTO spent_calls (tenant_id, day, agent_type, purpose, model, input_tokens, cached_input_tokens, output_tokens)
-SELECT s.tenant_id, ?2, u.agent_type, 'evaluation', u.model, u.input_tokens + u.learning_input_tokens,
+SELECT s.tenant_id, u.day, u.agent_type, 'evaluation', u.model, u.input_tokens + u.learning_input_tokens,
   u.cached_input_tokens + u.learning_cached_input_tokens, u.output_tokens + u.learning_output_tokens
 FROM eval_scratches s JOIN model_use u ON u.tenant_id = s.scratch_id WHERE s.scratch_id = ?1
 """
 _RAN = """
-UPDATE tenant_use SET runs = runs + (SELECT SUM(runs) FROM model_use WHERE tenant_id = ?1)
-WHERE tenant_id = (SELECT tenant_id FROM eval_scratches WHERE scratch_id = ?1) AND day = ?2
-  AND EXISTS (SELECT 1 FROM model_use WHERE tenant_id = ?1)
+UPDATE tenant_use SET runs = runs + (SELECT SUM(runs) FROM model_use WHERE tenant_id = ?1 AND day = tenant_use.day)
+WHERE tenant_id = (SELECT tenant_id FROM eval_scratches WHERE scratch_id = ?1)
+  AND EXISTS (SELECT 1 FROM model_use WHERE tenant_id = ?1 AND day = tenant_use.day)
 """
 _MOVED = """
 DELETE FROM model_use WHERE tenant_id = ?1 AND EXISTS (SELECT 1 FROM eval_scratches WHERE scratch_id = ?1)
@@ -126,8 +126,7 @@ class Scratches:
         What its runs spent is counted before, for whose case it is: once, because the counts are moved.
         Raises: what stopped it; call it again.
         """
-        today = self._stores.clock() // DAY_MS
-        await self._sql.batch([(_SPENT, (name, today)), (_RAN, (name, today)), (_MOVED, (name,))])
+        await self._sql.batch([(statement, (name,)) for statement in (_SPENT, _RAN, _MOVED)])
         outcome = await Erasure(self._stores, slices=SLICES_TO_COMPLETE).erase_tenant(name)
         if outcome.retry_after_ms is None:
             await self._sql.run("DELETE FROM eval_scratches WHERE scratch_id = ?", name)
