@@ -182,13 +182,17 @@ def _conversations(text: str, code: str | None, language: str, *, dated: bool) -
 
     code: of its language; if none shows it may be any of those in Latin letters. dated: it names times.
     """
+    any_named = False
     for one in (language, *(LATIN if code is None and language == ENGLISH else ())):
         named, rest = positions(seen_by_patterns(text, one), one, alone=True)
+        any_named = any_named or named is not None
         if named is None and not dated:
             continue
         rest = seen_by_patterns(without_dates(in_english(rest, code)), one)
         if not statement_terms(TALK[one].sub(" ", rest), one):
             return named, True, text
+    if not any_named:
+        return None, False, text
     named, rest = positions(seen_by_patterns(text, language), language, alone=False)
     return named, False, text if named is None else rest
 

@@ -12,6 +12,8 @@ MAX_POSITION = 100
 """Conversations farther from the end or the beginning are not looked for."""
 _SMALL = dict(zip("a one two three four five six seven eight nine ten".split(), (1, *range(1, 11)), strict=True))
 _NOUNS = "(?:sessions?|conversations?|chats?|discussions?)"
+_NAMED = re.compile("session|conversation|chat|discussion", re.IGNORECASE)
+"""Few queries name any, and looking for these is faster than looking for all forms."""
 _NUMBER = rf"(?:\d{{1,3}}|{'|'.join(_SMALL)})"
 _NTH = rf"(?:\d{{1,3}}(?:st|nd|rd|th)|{'|'.join(reversed(ORDINALS))})"
 _OURS = "(?:(?:our|my|your|the|of) )*"
@@ -44,7 +46,7 @@ def positions(text: str, language: str, *, alone: bool) -> tuple[Positions | Non
     text: as `languages.reading.seen_by_patterns` returns it. alone: it asks for nothing else, so that "last time" and
     "session 3" mean conversations, and not the last time or a session of anything else.
     """
-    match = _ENGLISH.search(text)
+    match = _ENGLISH.search(text) if _NAMED.search(text) else None
     if match is not None and (alone or match["number"] is None):
         found = _numbered(match)
         if 1 <= found.first <= found.last <= MAX_POSITION:
