@@ -178,3 +178,24 @@ def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
 )
 def test_a_position_is_one_of_conversations_alone(query: str, named: Positions | None) -> None:
     assert analyse(query, NOW).positions == named
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Which store did I visit yesterday?",
+        "What was my coverage in 2023?",
+        "Which speakers did I buy last week?",
+        "What was the conversion last month?",
+        "Welchen Sprachkurs hatte ich letzte Woche?",
+        "Was war mit der Bezahlung gestern?",
+        "¿Qué contrato tuve ayer?",
+        "¿Qué tratamiento tuve ayer?",
+        "O que foi o contrato ontem?",
+        "Che cosa ha fatto il parlamento ieri?",
+        "Qu'a fait le parlement hier ?",
+    ],
+)
+def test_a_word_that_only_looks_like_one_of_talking_is_asked_for(query: str) -> None:
+    asked = analyse(query, NOW)
+    assert (len(asked.times), asked.only_dated) == (1, False)

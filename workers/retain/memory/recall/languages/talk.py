@@ -17,40 +17,36 @@ def _compiled(patterns: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
 
 
 TALK = _compiled({
-    ENGLISH: r"\b(?:discuss\w*|talk\w*|chat\w*|sa(?:y|ys|id|ying)|speak\w*|spoken?|tells?|told|mention\w*"
-    r"|convers\w*|sessions?"
-    r"|topics?|subjects?|matters?|things?|sorts?|kinds?|stuff|anything|something|everything|happen\w*|going|gone"
-    r"|went|came"
-    r"|comes?|cover\w*|br(?:ing|ought)|remember|remind|recall\w*|summar\w*|recap\w*|overview|give|list|show|please|know"
-    r"|ask\w*|note[sd]?|learn\w*|stored?|record\w*|memor\w+|between|earlier|past|content|details?|main|points?|whole|full)\b",
-    "de": r"\b(?:woruber|\w*sproche\w*|\w*sprach\w*|sprech\w*|\w*redet\w*|reden|unterh\w+|gesagt|sagt\w*|sagen|\w*zahl\w*"
-    r"|erwahn\w*"
-    r"|themen?|thema|dinge?|sachen?|passiert\w*|geschah|geschehen|los|erinner\w*|zusammenfass\w*|fass\w*|zusammen"
-    r"|uberblick"
-    r"|liste|zeig\w*|bitte|chat\w*|gesprache?s?|gelernt|notiert|zwischen|alles|ging|gefragt|fragt\w*)\b",
-    "fr": r"\b(?:discut\w*|discussions?|parl\w*|dit|disais|dire|dis|mentionn\w*|evoqu\w*|abord\w*|racont\w*"
-    r"|convers\w*|sujets?"
-    r"|themes?|choses?|passe|arrive|rappel\w*|souvien\w*|resum\w*|recapitul\w*|apercu|donne|liste|montre|note"
-    r"|appris|seances?"
-    r"|sessions?|entre|echang\w*|demand\w*)\b",
-    "es": r"\b(?:habl\w*|conversa\w*|charl\w*|dij\w*|dicho|dice|decir|mencion\w*|coment\w*|discut\w*|trat\w*|temas?"
-    r"|asuntos?"
-    r"|cosas?|paso|pasado|ocurr\w*|recuerd\w*|recordar\w*|resum\w*|dame|lista|muestra\w*|anot\w*|aprend\w*"
-    r"|sesion\w*|entre"
-    r"|cont\w*|pregunt\w*)\b",
-    "pt": r"\b(?:fal\w*|convers\w*|discut\w*|diss\w*|dito|dizer|mencion\w*|coment\w*|trat\w*|temas?|assuntos?|coisas?"
-    r"|aconteceu|acontec\w*|passou|lembr\w*|recorda\w*|resum\w*|liste|mostr\w*|anot\w*|aprend\w*|sess\w+|entre|cont\w*"
-    r"|pergunt\w*)\b",
-    "it": r"\b(?:parl\w*|convers\w*|discus\w*|discut\w*|chiacchier\w*|detto|dissi|dire|dici|menzion\w*|raccont\w*"
-    r"|argoment\w*"
-    r"|temi|tema|cose?|successo|accadut\w*|ricord\w*|riassu\w*|riepilog\w*|elenca|mostra\w*|annotat\w*|imparat\w*"
-    r"|session\w*"
-    r"|tra|chat\w*|chiest\w*)\b",
-    "nl": r"\b(?:bespr\w*|besprok\w*|gepraat|praat\w*|praten|spraken|gesprok\w*|sprak\w*|gezegd|zei\w*|zeg\w*"
-    r"|genoemd|vertel\w*"
-    r"|onderwerp\w*|dingen|zaken|gebeur\w*|herinner\w*|samenvat\w*|vat|samen|overzicht|lijst|toon|gesprek\w*|gehad"
-    r"|sessies?"
-    r"|chat\w*|tussen|geleerd|genoteerd|gevraagd|ging|alles)\b",
+    ENGLISH: r"\b(?:discuss(?:e[ds]|ing|ions?)?|talk(?:ed|ing|s)?|chat(?:s|ted|ting)?|sa(?:y|ys|id|ying)|speak(?:ing)?"
+    r"|spoken?|tells?|told|mention(?:ed|ing|s)?|convers(?:ed?|ing|ations?)|sessions?|topics?|subjects?|matters?|things?"
+    r"|sorts?|kinds?|stuff|anything|something|everything|happen(?:ed|ing|s)?|going|gone|went|came|comes?|cover(?:ed)?"
+    r"|br(?:ing|ought)|remember|remind|recall(?:ed)?|summar(?:y|ies|i[sz]ed?)|recap|overview|give|list|show|please|know"
+    r"|ask(?:ed|ing)?|note[sd]?|learn(?:ed|t)?|stored|recorded|memories|between|earlier|past|contents?|details?|main"
+    r"|points?|whole|full)\b",
+    "de": r"\b(?:woruber|(?:be|ge|ange)sprochen|(?:be)?sprach(?:en|st|t)?|(?:be)?sprech(?:en|t)|reden|redete[nt]?|geredet"
+    r"|unterh(?:alten|ielten|altung(?:en)?)|gesagt|sagte?[nt]?|erzahl(?:en|t|te|ten)|erwahnt(?:e[nt]?)?|themen?|thema"
+    r"|dinge?|sachen?|passierte?|geschah|geschehen|los|erinner[en]?|zusammenfassung|fasse?|zusammen|uberblick|liste"
+    r"|zeige?|bitte|chat(?:s|ten)?|gesprache?s?|gelernt|notiert|zwischen|alles|ging|gefragt|fragte?[nt]?)\b",
+    "fr": r"\b(?:discut(?:e[srz]?|ions)|discussions?|parl(?:e[srz]?|ons|ions|ait)|dit|disais|dire|dis|mentionne[srz]?"
+    r"|evoque[srz]?|aborde[srz]?|raconte[srz]?|conversations?|sujets?|themes?|choses?|passe|arrive|rappelle[sr]?"
+    r"|souviens?|resume[rz]?|recapitule[rz]?|apercu|donne|liste|montre|note|appris|seances?|sessions?|entre|echange[srz]?"
+    r"|demande[srz]?)\b",
+    "es": r"\b(?:habl(?:amos|aste|e|o|ado|abamos|ar)|convers(?:amos|aciones|acion|ado)|charl(?:amos|as?|ado)|dij[eo]"
+    r"|dijiste|dijimos|dicho|dice|decir|mencion(?:e|o|aste|amos|ado)|coment(?:e|o|aste|amos|ado)|discut(?:imos|ido)"
+    r"|trat(?:amos|ado)|temas?|asuntos?|cosas?|paso|pasado|ocurri(?:o|do)|recuerd(?:as|a|o|ame)|recordar|resum(?:en|e|eme"
+    r"|ir)|dame|lista|muestra(?:me)?|anot(?:e|o|ado)|aprend(?:i|io|iste|ido)|sesion(?:es)?|entre|cont(?:e|o|aste|amos"
+    r"|ado)|pregunt(?:e|o|aste))\b",
+    "pt": r"\b(?:fal(?:amos|ei|ou|aste|ado|ar)|convers(?:amos|as?|ado)|discut(?:imos|ido)|diss(?:e|este|emos)|dito|dizer"
+    r"|mencion(?:ei|ou|aste|amos|ado)|coment(?:ei|ou|aste|amos|ado)|trat(?:amos|ado)|temas?|assuntos?|coisas?|aconteceu"
+    r"|passou|lembr(?:a|as|o|ar)|recordar?|resum(?:o|a|e|ir)|liste|mostr[ae]|anot(?:ei|ou|ado)|aprend(?:i|eu|ido)"
+    r"|sess(?:ao|oes)|entre|cont(?:ei|ou|aste|amos|ado)|pergunt(?:ei|ou|aste))\b",
+    "it": r"\b(?:parl(?:ato|ammo|avamo|ai|are|iamo)|convers(?:azioni|azione|ato)|discuss(?:o|ioni|ione)|discutemmo"
+    r"|chiacchier(?:ato|e)|detto|dissi|dire|dici|menzionato|raccontat[oaie]|argoment[oi]|temi|tema|cos[ae]|successo"
+    r"|accaduto|ricord[aio]|ricordi|riassunto|riassumi|riepilog[oa]|elenca|mostra(?:mi)?|annotato|imparato|session[ei]"
+    r"|tra|chat|chiesto)\b",
+    "nl": r"\b(?:bespr(?:aken|eken)|besproken|gepraat|praat|praten|praatten|spraken|gesproken|sprak|gezegd|zeiden|zei|zeg"
+    r"|zeggen|genoemd|vertel(?:d|de|den|len)?|onderwerpen?|dingen|zaken|gebeurde?n?|herinner|samenvatting|vat|samen"
+    r"|overzicht|lijst|toon|gesprek(?:ken)?|gehad|sessies?|chats?|tussen|geleerd|genoteerd|gevraagd|ging|alles)\b",
     CHINESE: "聊|谈|说|讲|讨论|提到|提及|告诉|对话|会话|谈话|聊天|交流|话题|内容|事情|事|发生|记得|记住|回忆|总结|概括|回顾"
     "|列出|问|记录|学到|之间|到|至|从|在|天|日|都|些|关于|时候|时|吧|我们|咱们|你们|一下|请|来|下",
     JAPANESE: "話し?合|話題|話|会話|言|述べ|議論|相談|教え|伝え|聞|質問|内容|出来事|起き|起こ|覚え|思い出|まとめ|要約"
@@ -66,23 +62,20 @@ LAST = _compiled({
     ENGLISH: rf"\b(?:{_OUR} (?:very )?)?(?:last|latest|previous|most recent|prior) {_NOUN}\b(?! (?:with|of|at|for"
     rf"|before)\b)"
     rf"|\b(?:the )?last time (?:that )?(?:we|you and i|i) {_TALKED}\b(?: to (?:each other|you))?",
-    "de": r"\b(?:(?:unser|dein|mein|der|die|das|den|dem)\w* )?(?:letzte|vorige|jungste)[nsrm]? (?:gesprach"
-    r"|unterhaltung|sitzung"
-    r"|chat|diskussion)\b|\bals wir (?:uns )?zuletzt (?:gesprochen|unterhalten|geredet)(?: haben)?\b",
+    "de": r"\b(?:(?:unser|dein|mein|der|die|das|den|dem)\w* )?(?:letzte|vorige|jungste)[nsrm]? (?:gesprach|unterhaltung"
+    r"|sitzung|chat|diskussion)\b|\bals wir (?:uns )?zuletzt (?:gesprochen|unterhalten|geredet)(?: haben)?\b",
     "fr": r"\b(?:(?:notre|la|ta|ma) )?derniere (?:conversation|discussion|session|seance)\b|\b(?:notre"
-    r"|la) (?:conversation"
-    r"|discussion|session|seance) precedente\b|\bla derniere fois qu(?:e nous avons|'on a) (?:parle|discute)\b",
+    r"|la) (?:conversation|discussion|session|seance) precedente\b|\bla derniere fois qu(?:e nous avons|'on a) (?:parle"
+    r"|discute)\b",
     "es": r"\b(?:(?:nuestra|la|tu|mi) )?(?:ultima|anterior) (?:conversacion|charla|sesion)\b|\b(?:nuestra"
-    r"|la) (?:conversacion"
-    r"|charla|sesion) (?:anterior|pasada)\b|\bla ultima vez que hablamos\b",
+    r"|la) (?:conversacion|charla|sesion) (?:anterior|pasada)\b|\bla ultima vez que hablamos\b",
     "pt": r"\b(?:(?:n?[oa]s?s?[ao]?|minha|tua) )?ultima (?:conversa|sessao|discussao)\b|\b(?:nossa|a) (?:conversa"
-    r"|sessao)"
-    r" (?:anterior|passada)\b|\b(?:n?a )?ultima vez que (?:falamos|conversamos)\b",
+    r"|sessao) (?:anterior|passada)\b|\b(?:n?a )?ultima vez que (?:falamos|conversamos)\b",
     "it": r"\b(?:(?:nostra|la|tua|mia|nell|nella) ?)?(?:ultima|scorsa|precedente) (?:conversazione|sessione|chat"
-    r"|discussione)\b"
-    r"|\bl'ultima volta che (?:abbiamo|ci siamo) (?:parlato|sentiti)\b|\bl'ultima (?:conversazione|sessione|chat)\b",
-    "nl": r"\b(?:(?:ons|onze|het|de|mijn) )?(?:laatste|vorige?) (?:gesprek|sessie|chat|discussie)\b"
-    r"|\bde (?:laatste|vorige) keer dat we (?:spraken|praatten)\b",
+    r"|discussione)\b|\bl'ultima volta che (?:abbiamo|ci siamo) (?:parlato|sentiti)\b|\bl'ultima (?:conversazione"
+    r"|sessione|chat)\b",
+    "nl": r"\b(?:(?:ons|onze|het|de|mijn) )?(?:laatste|vorige?) (?:gesprek|sessie|chat|discussie)\b|\bde (?:laatste"
+    r"|vorige) keer dat we (?:spraken|praatten)\b",
     CHINESE: "上(?:一)?次(?:的)?(?:对话|会话|谈话|聊天|交流|讨论)|最近(?:的)?一次(?:的)?(?:对话|会话|谈话|聊天|交流|讨论)"
     "|我们上(?:一)?次",
     JAPANESE: "(?:前回|最後|この前|先日)(?:の|に)?(?:会話|話し合い|チャット|セッション|話した)",
