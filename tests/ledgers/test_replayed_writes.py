@@ -11,7 +11,7 @@ from contextlib import closing
 import pytest
 
 from retain.admin.maintenance import keep_up_step
-from retain.admin.schedules.overdue_deliveries import LATE_MS
+from retain.admin.overdue_deliveries import LATE_MS
 from retain.errors import Conflict, Unavailable
 from retain.ledgers.errors import ParkedError, list_errors
 from retain.outbox import MAX_REFUSALS
@@ -132,7 +132,7 @@ async def test_the_end_of_a_run_that_a_replay_writes_is_sent_to_webhooks_by_the_
 async def test_messages_of_an_instance_that_does_not_answer_come_after_all_others(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retain.admin.schedules.overdue_deliveries.OVERDUE_A_DAY", 1)
+    monkeypatch.setattr("retain.admin.overdue_deliveries.OVERDUE_A_DAY", 1)
     desk.receiver.status = 500
     await webhook(desk)
     for name in ("one", "two"):

@@ -137,6 +137,17 @@ async def test_what_was_stored_as_it_was_said_has_no_row_of_its_time(substrate: 
     assert [row["found"] for row in await substrate.rows(plan)] == [0]
 
 
+async def test_what_was_imported_is_looked_up_by_its_time_and_not_by_reading_the_scope(substrate: Substrate) -> None:
+    """The statement's condition has to be the index's, or each such recall reads every record."""
+    await talk(substrate, at_once=True)
+    substrate.sql = counting = CountingSql(substrate.d1)
+    await substrate.hits("What did we talk about on March 9th?")
+    [(text, values)] = [one for one in counting.statements if "t.value ->> 0" in one[0]]
+    plan = [str(row["detail"]) for row in await substrate.rows(f"EXPLAIN QUERY PLAN {text}", *values)]
+    assert any("memory_records_uttered_earlier" in step for step in plan), plan
+    assert not any(step.startswith("SCAN memory_records") for step in plan), plan
+
+
 async def test_a_position_costs_one_trip_more_and_a_bounded_number_of_rows(substrate: Substrate) -> None:
     await talk(substrate)
     counting = CountingSql(substrate.d1)

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
+from retain.admin.overdue_deliveries import ask_for_overdue_deliveries
 from retain.admin.schedules.listed import ask_for_overdue_schedules
-from retain.admin.schedules.overdue_deliveries import ask_for_overdue_deliveries
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.attachments.removal import remove_owed
