@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -73,6 +73,18 @@ def plant_the_rest(world: World) -> None:
     )
     scored = {"state": "scored", "outcome": "passed", "scored_at_ms": 7, "scores": "[]"}
     world.plant("eval_results", run_id=EVALUATION, tenant_id="acme", position=0, case_id="one", **scored)
+
+
+@asynccontextmanager
+async def planted_shop() -> AsyncIterator[World]:
+    """Yield a shop with one user and a row of every kind, and close it."""
+    world = shop()
+    try:
+        await fill(world, ANN)
+        plant_the_rest(world)
+        yield world
+    finally:
+        world.close()
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from retain.ledgers.errors import list_errors
 from retain.lifecycle.backups.jobs import BackupJobs
 from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.tenants.register import Tenants
-from tests.lifecycle.of_users import ANN, fill, shop
-from tests.lifecycle.test_backups import backed_up, contents, lines_of, plant_the_rest, restored
+from tests.lifecycle.test_backups import backed_up, contents, lines_of, planted_shop, restored
 from tests.lifecycle.world import World
 from tests.ports import raises
 from tools.paths import ROOT
@@ -28,13 +27,8 @@ FIRST = "0035_backups.sql"
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    world = shop()
-    try:
-        await fill(world, ANN)
-        plant_the_rest(world)
+    async with planted_shop() as world:
         yield world
-    finally:
-        world.close()
 
 
 async def without(world: World, backup_id: str, columns: Mapping[str, frozenset[str]]) -> int:

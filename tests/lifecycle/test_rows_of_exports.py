@@ -16,8 +16,8 @@ from retain.lifecycle.importing import import_lines
 from retain.namespace import Namespace
 from retain.sealing.pii import Sealer
 from retain.tenants.register import Tenants
-from tests.lifecycle.of_users import ANN, erased, fill, shop
-from tests.lifecycle.test_backups import contents, lines_of, plant_the_rest
+from tests.lifecycle.of_users import ANN, erased
+from tests.lifecycle.test_backups import contents, lines_of, planted_shop
 from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import World
 from tests.ports import raises
@@ -29,13 +29,8 @@ OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (1, 2)
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    world = shop()
-    try:
-        await fill(world, ANN)
-        plant_the_rest(world)
+    async with planted_shop() as world:
         yield world
-    finally:
-        world.close()
 
 
 async def pages(world: World, tenant: str = "acme") -> list[str]:
