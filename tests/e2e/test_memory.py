@@ -153,8 +153,9 @@ OF_TOOLS: dict[str, tuple[str, bytes]] = {
 }
 
 
-_REFUSALS = {(503, "no_memory_left"), (503, "upstream_timeout")}
-"""What may be refused on a slow machine. A tool's answer waits for room within the tool's own time."""
+_REFUSALS = {(503, "no_memory_left"), (503, "upstream_timeout"), (503, "body_interrupted")}
+"""What may be refused on a slow machine. A tool's answer waits for room within the tool's own time; a body that has come is
+not read while the isolate computes, and that counts as time in which it did not come."""
 
 
 def _check(loaded: Loaded, answers: Counter[tuple[int, str]]) -> None:
