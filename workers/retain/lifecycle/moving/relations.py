@@ -41,6 +41,11 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     "ingest_jobs": ("created_at_ms", "job_id"),
 }
 """The order in which an index has a tenant's rows of a large table, where it is not that of the keys."""
+# Another state than these violates a check. The first condition is that of an index.
+_NOBODY_LEAVES = """
+UPDATE tenant_places SET state = 'recorded' WHERE state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')
+  AND state IN ('leaving', 'frozen')
+"""
 _OF_RECORDS: Mapping[str, tuple[str, str]] = {
     "memory_search": ("number", "number"),
     "memory_likeness": ("record_id", "id"),
@@ -174,8 +179,9 @@ class Relation:
         return statements
 
     def not_recording(self) -> list[Statement]:
-        """Return the statements that end `recording`."""
-        return [(f"DROP TRIGGER IF EXISTS {self._trigger(event)}", ()) for event in ("INSERT", "UPDATE", "DELETE")]
+        """Return the statements that end `recording`. They fail while a tenant leaves the database."""
+        dropped = [f"DROP TRIGGER IF EXISTS {self._trigger(event)}" for event in ("INSERT", "UPDATE", "DELETE")]
+        return [(statement, ()) for statement in (_NOBODY_LEAVES, *dropped)]
 
     def _trigger(self, event: str) -> str:
         return f"moving_{self.name}_{event.lower()}"

@@ -1,0 +1,99 @@
+"""Moves at the same time: of another tenant of the same database, and of the same one by another worker."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+
+import pytest
+
+from retain.lifecycle.moving.mover import KEPT_MS, Mover
+from retain.lifecycle.moving.moves import Move
+from retain.ports import Sql, SqlResult, SqlValue, Statement
+from retain.shards.place import HOME, in_tenant
+from retain.shards.shards import Shards
+from retain.tenant_tables import TENANT_TABLES
+from tests.lifecycle.moving.deployment import ShardedDeployment, connection, living
+
+
+class _Met:
+    """A database on which something else happens once, before the first statement with a text."""
+
+    def __init__(self, sql: Sql, text: str, meeting: Callable[[], Awaitable[None]]) -> None:
+        self._sql = sql
+        self._text = text
+        self._meeting = meeting
+        self.met = False
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        return (await self.batch([(sql, values)]))[0]
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        if not self.met and any(self._text in text for text, _ in statements):
+            self.met = True
+            await self._meeting()
+        return await self._sql.batch(statements)
+
+
+def mover_of(deployment: ShardedDeployment, **met: Sql) -> Mover:
+    """Return the mover of an isolate of its own. met: databases that it reaches in another way."""
+    shards = {name: (met.get(name, sql), deployment.indexes[name]) for name, sql in deployment.databases.items()}
+    return Mover(Shards.of(shards, deployment.kv, deployment.clock), TENANT_TABLES, deployment.clock)
+
+
+async def advanced(deployment: ShardedDeployment, mover: Mover, move: Move, step: str | None = None) -> Move:
+    """Continue a move until it is at a step, or to its end."""
+    while move.state == "running" and move.step != step:
+        move = await mover.advance(move)
+        deployment.clock.advance(KEPT_MS if move.step == "remove" else 100)
+    return move
+
+
+async def set_limit(deployment: ShardedDeployment, tenant: str) -> None:
+    """Write for a tenant, wherever it lives."""
+    with in_tenant(tenant):
+        sql = "UPDATE tenants SET max_memories_per_user = 7 WHERE tenant_id = ?"
+        await mover_of(deployment)._shards.sql.run(sql, tenant)
+
+
+def limits(deployment: ShardedDeployment, shard: str, tenant: str) -> list[tuple[Any, ...]]:
+    """Return what a database has of what `set_limit` writes."""
+    query = "SELECT max_memories_per_user FROM tenants WHERE tenant_id = ?"
+    return connection(deployment.databases[shard]).execute(query, (tenant,)).fetchall()
+
+
+@pytest.mark.parametrize("before", ["CREATE TRIGGER", "SELECT state", "'arriving'", "'leaving'"])
+async def test_a_move_that_ends_while_another_begins_leaves_the_other_its_record_of_changes(before: str) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        ending = await deployment.mover.start("default", "DB_1", "person:ada")
+        ending = await advanced(deployment, deployment.mover, ending, "remove")
+
+        async def end() -> None:
+            assert (await advanced(deployment, deployment.mover, ending)).state == "completed"
+
+        databases = [_Met(deployment.databases[name], before, end) for name in (HOME, "DB_2")]
+        mover = mover_of(deployment, DB=databases[0], DB_2=databases[1])
+        move = await advanced(deployment, mover, await mover.start("acme", "DB_2", "person:bob"), "catch_up")
+        assert any(database.met for database in databases)
+        await set_limit(deployment, "acme")
+        assert (await advanced(deployment, mover, move)).state == "completed"
+        assert limits(deployment, "DB_2", "acme") == [(7,)]
+
+
+async def test_a_move_that_begins_while_another_ends_keeps_its_record_of_changes() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        first = await deployment.mover.start("default", "DB_1", "person:ada")
+        first = await advanced(deployment, deployment.mover, first, "remove")
+        second: list[Move] = []
+
+        async def begin() -> None:
+            move = await deployment.mover.start("acme", "DB_2", "person:bob")
+            second.append(await advanced(deployment, deployment.mover, move, "catch_up"))
+
+        mover = mover_of(deployment, DB=_Met(deployment.databases[HOME], "DROP TRIGGER", begin))
+        assert (await advanced(deployment, mover, first)).state == "completed"
+        await set_limit(deployment, "acme")
+        assert (await advanced(deployment, deployment.mover, second[0])).state == "completed"
+        assert limits(deployment, "DB_2", "acme") == [(7,)]
