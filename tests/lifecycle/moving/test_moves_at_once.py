@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from retain.lifecycle.moving.mover import KEPT_MS, Mover
-from retain.lifecycle.moving.moves import Move
+from retain.lifecycle.moving.moves import LEASES, Move
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from retain.shards.place import HOME, in_tenant
 from retain.shards.shards import Shards
@@ -42,7 +42,7 @@ def mover_of(deployment: ShardedDeployment, **met: Sql) -> Mover:
 
 
 async def advanced(deployment: ShardedDeployment, mover: Mover, move: Move, step: str | None = None) -> Move:
-    """Continue a move until it is at a step, or to its end."""
+    """Continue a move until it is at a step, or has ended."""
     while move.state == "running" and move.step != step:
         move = await mover.advance(move)
         deployment.clock.advance(KEPT_MS if move.step == "remove" else 100)
@@ -97,3 +97,57 @@ async def test_a_move_that_begins_while_another_ends_keeps_its_record_of_changes
         await set_limit(deployment, "acme")
         assert (await advanced(deployment, deployment.mover, second[0])).state == "completed"
         assert limits(deployment, "DB_2", "acme") == [(7,)]
+
+
+async def test_a_worker_that_is_late_overwrites_nothing_that_was_written_after_the_switch() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        move = await advanced(deployment, deployment.mover, move, "copy")
+
+        async def overtake() -> None:
+            deployment.clock.advance(LEASES.ms)
+            await advanced(deployment, deployment.mover, move, "remove")
+            await set_limit(deployment, "acme")
+
+        late = mover_of(deployment, DB_1=_Met(deployment.databases["DB_1"], "INSERT INTO tenants ", overtake))
+        move = await late.advance(move)
+        assert limits(deployment, "DB_1", "acme") == [(7,)]
+        assert (move.step, move.error) == ("remove", None)
+        assert (await advanced(deployment, late, move)).state == "completed"
+
+
+async def test_a_worker_that_is_late_does_not_take_the_move_back_to_an_earlier_step() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        move = await advanced(deployment, deployment.mover, move, "catch_up")
+
+        async def overtake() -> None:
+            deployment.clock.advance(LEASES.ms)
+            await advanced(deployment, deployment.mover, move, "remove")
+
+        late = mover_of(deployment, DB=_Met(deployment.databases[HOME], "UPDATE tenant_moves SET state = ", overtake))
+        assert (await late.advance(move)).step == "remove"
+        await set_limit(deployment, "acme")
+        assert (await advanced(deployment, late, move)).state == "completed"
+        assert limits(deployment, "DB_1", "acme") == [(7,)]
+
+
+async def test_a_worker_that_is_late_removes_nothing_of_a_tenant_that_has_moved_back() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Kept.")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        move = await advanced(deployment, deployment.mover, move, "remove")
+
+        async def overtake() -> None:
+            deployment.clock.advance(LEASES.ms)
+            assert (await advanced(deployment, deployment.mover, move)).state == "completed"
+            assert (await deployment.moved("acme", HOME)).state == "completed"
+
+        deployment.clock.advance(KEPT_MS)
+        late = mover_of(deployment, DB=_Met(deployment.databases[HOME], "FROM memory_records", overtake))
+        assert (await late.advance(move)).state == "completed"
+        assert await deployment.recalled("acme", "kept") == ["Kept."]
+        assert len(deployment.vectors(HOME, "acme")) == 1

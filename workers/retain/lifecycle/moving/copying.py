@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.json_text import Json
+from retain.lifecycle.moving.moves import Move, still_moves
 from retain.lifecycle.moving.relations import TEXTS, Relation
 from retain.lifecycle.moving.vectors import DELETED, stale_vectors, vectors_of
 from retain.limits.vectorize import MAX_GET_IDS
@@ -57,11 +58,15 @@ class Copied:
 
 
 class TenantCopy:
-    """Copies a tenant. Everything is idempotent: it makes the target's rows equal to the source's."""
+    """Copies a tenant. Everything is idempotent: it makes the target's rows equal to the source's.
 
-    def __init__(self, tenant_id: str, source: Side, target: Side, numbering: Numbering, now_ms: int) -> None:
+    Once the move has ended, nothing is written to the target any more: a worker that is late fails (ConstraintViolated).
+    """
+
+    def __init__(self, move: Move, source: Side, target: Side, numbering: Numbering, now_ms: int) -> None:
         """numbering: of the target."""
-        self._tenant_id = tenant_id
+        self._tenant_id = move.tenant_id
+        self._still_moves = still_moves(move.tenant_id, move.move_id)
         self._numbering = numbering
         self._source = source
         self._target = target
@@ -127,7 +132,7 @@ class TenantCopy:
             statements: list[Statement] = [relation.writing(some)]
             if relation.name in TEXTS:
                 statements += await self._texts(TEXTS[relation.name], [int(row["number"]) for row in some])
-            await self._target.sql.batch(statements)
+            await self._write_to_target(statements)
         if rows:
             self.copied.rows += len(rows)
             await self._vectors(relation, rows, fresh=fresh)
@@ -154,7 +159,10 @@ class TenantCopy:
             numbers = json.dumps([key[0] for key in keys])
             table = TEXTS[relation.name]
             statements.append((f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,)))
-        await self._target.sql.batch(statements)
+        await self._write_to_target(statements)
+
+    async def _write_to_target(self, statements: Sequence[Statement]) -> None:
+        await self._target.sql.batch([self._still_moves, *statements])
 
     async def _delete_vectors(self, ids: Sequence[str]) -> None:
         for start in range(0, len(ids), DELETED):
@@ -166,7 +174,7 @@ class TenantCopy:
             ids = [f"document.{row['number']}.{row['version']}" for row in rows if row["indexed"] == 1]
             missing = await self._copy_vectors(ids)
             if missing:
-                await self._target.sql.run(_OWED_DOCUMENTS, self._tenant_id, json.dumps(sorted(missing)))
+                await self._write_to_target([(_OWED_DOCUMENTS, (self._tenant_id, json.dumps(sorted(missing))))])
             return
         if relation.name not in ("memory_search", "memory_outbox"):
             return
@@ -183,7 +191,7 @@ class TenantCopy:
         for statement, which in ((_OWED, owed), (_SENT, sent)):
             if which:
                 listed = json.dumps([[row["id"], row["scope_id"], row["parts"]] for row in which])
-                await self._target.sql.run(statement, self._tenant_id, self._now_ms, self._now_ms, listed)
+                await self._write_to_target([(statement, (self._tenant_id, self._now_ms, self._now_ms, listed))])
 
     async def _copy_vectors(self, ids: Sequence[str]) -> set[str]:
         """Copy vectors; return the ids of those that the source's index does not show."""

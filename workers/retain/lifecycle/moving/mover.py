@@ -21,7 +21,7 @@ from dataclasses import replace
 from retain.errors import Conflict, ConstraintViolated, NotFound, RetainError, TenantMoving, Unavailable
 from retain.json_text import read_own_json
 from retain.lifecycle.moving.copying import Side, TenantCopy
-from retain.lifecycle.moving.moves import LEASES, Move, Moves
+from retain.lifecycle.moving.moves import LEASES, Move, Moves, still_moves
 from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, TEXTS, Relation, relations_of
 from retain.lifecycle.moving.vectors import DELETED, vectors_of
 from retain.lifecycle.surplus import purge_words
@@ -122,12 +122,12 @@ class Mover:
             return move
         if not await LEASES.take(self.moves.home, move.tenant_id, move.move_id, self._clock()):
             raise TenantMoving("a step of the move is being done; ask again", retry_after_s=1)
+        move = await self.moves.get(move.tenant_id, move.move_id)
         if await self._state(move.source, move) in ("removing", "gone"):
-            await self.moves.save(replace(move, lease_until_ms=0), self._clock())
+            await self.moves.save(move, self._clock())
             raise Conflict("the tenant lives at the target: move it back instead", code="move_switched")
-        undone = replace(move, step="undo", cursor=None, lease_until_ms=0)
-        await self.moves.save(undone, self._clock())
-        return await self.advance(undone)
+        await self.moves.save(replace(move, step="undo", cursor=None), self._clock())
+        return await self.advance(move)
 
     async def advance(self, move: Move) -> Move:
         """Do a part of a move, bounded; return it as it is then. Another worker's move is returned as it is.
@@ -143,14 +143,13 @@ class Mover:
             move = replace(await getattr(self, f"_{move.step}")(move), error=None)
         except RetainError as error:
             _log.error("a move stopped", extra={"tenant_id": move.tenant_id, "code": error.code})
-            move = await self.moves.get(move.tenant_id, move.move_id)
             counts = {**move.counts, FAILURES: move.counts.get(FAILURES, 0) + 1}
-            await self.moves.save(replace(move, error=str(error.code), counts=counts, lease_until_ms=0), self._clock())
-            raise
+            if await self.moves.save(replace(move, error=str(error.code), counts=counts), self._clock()):
+                raise
+            return await self.moves.get(move.tenant_id, move.move_id)
         counts = {name: count for name, count in move.counts.items() if name != FAILURES}
-        move = replace(move, counts=counts, lease_until_ms=0)
-        await self.moves.save(move, self._clock())
-        return move
+        await self.moves.save(replace(move, counts=counts), self._clock())
+        return await self.moves.get(move.tenant_id, move.move_id)
 
     async def continue_open(self, limit: int) -> None:
         """Continue open moves, each by one call. What stops one is noted in it.
@@ -284,27 +283,27 @@ class Mover:
                     await purge_words(sql)  # those of erased texts as well, which an erasure does not reach here
                 await self._stop_recording(move.source, move.tenant_id)
                 return replace(move, state="completed" if state == "completed" else "cancelled")
-            if await self._removed(shard, order[place], move.tenant_id) < PAGE:
+            if await self._removed(shard, order[place], move) < PAGE:
                 place += 1
         return replace(move, cursor=[since, place])
 
-    async def _removed(self, shard: str, relation: Relation, tenant_id: str) -> int:
+    async def _removed(self, shard: str, relation: Relation, move: Move) -> int:
         """Remove a page of a table, with its full texts and vectors; return how many rows it had."""
         side = self._side(shard)
-        text, values = relation.page(tenant_id, None, PAGE)
-        rows = (await side.sql.run(text, *values)).rows
+        ours = still_moves(move.tenant_id, move.move_id)
+        rows = (await side.sql.batch([ours, relation.page(move.tenant_id, None, PAGE)]))[1].rows
         if not rows:
             return 0
         keys = [relation.key(row) for row in rows]
         ids = await vectors_of(side.sql, relation, keys)
         for start in range(0, len(ids), DELETED):
             await side.index.delete_by_ids(ids[start : start + DELETED])
-        statements = [relation.deleting(tenant_id, keys)]
+        statements = [relation.deleting(move.tenant_id, keys)]
         if relation.name in TEXTS:
             numbers = json.dumps([row["number"] for row in rows])
             table = TEXTS[relation.name]
             statements.append((f"DELETE FROM {table} WHERE rowid IN (SELECT value FROM json_each(?))", (numbers,)))
-        await side.sql.batch(statements)
+        await side.sql.batch([ours, *statements])
         return len(rows)
 
     async def _caught_up(self, move: Move, copy: TenantCopy) -> int:
@@ -351,7 +350,7 @@ class Mover:
 
     def _copy_of(self, move: Move) -> TenantCopy:
         numbering = Numbering(self.moves.home, self._sql(move.target), move.target)
-        return TenantCopy(move.tenant_id, self._side(move.source), self._side(move.target), numbering, self._clock())
+        return TenantCopy(move, self._side(move.source), self._side(move.target), numbering, self._clock())
 
     def _counted(self, move: Move, copy: TenantCopy, **more: int) -> Move:
         done = {"rows": copy.copied.rows, "vectors": copy.copied.vectors, **more}

@@ -27,9 +27,11 @@ _ONE = "SELECT * FROM tenant_moves WHERE tenant_id = ? AND move_id = ?"
 _PAGE = "SELECT * FROM tenant_moves WHERE move_id < ? ORDER BY move_id DESC LIMIT ?"
 _ALL_OPEN = "SELECT * FROM tenant_moves WHERE state = 'running' ORDER BY updated_at_ms, move_id LIMIT ?"
 _SAVE = """
-UPDATE tenant_moves SET state = ?, step = ?, cursor = ?, counts = ?, error = ?, lease_until_ms = ?, updated_at_ms = ?,
-  completed_at_ms = ? WHERE move_id = ? AND state = 'running'
+UPDATE tenant_moves SET state = ?, step = ?, cursor = ?, counts = ?, error = ?, lease_until_ms = 0, updated_at_ms = ?,
+  completed_at_ms = ? WHERE move_id = ? AND state = 'running' AND lease_until_ms = ?
 """
+# Another state than those of the table violates a check.
+_STILL_MOVES = "UPDATE tenant_places SET state = 'overtaken' WHERE tenant_id = ? AND move_id IS NOT ?"
 _OLD = """
 DELETE FROM tenant_moves WHERE move_id IN
   (SELECT move_id FROM tenant_moves WHERE started_at_ms < ? AND state <> 'running' ORDER BY started_at_ms LIMIT ?)
@@ -108,18 +110,17 @@ class Moves:
         """Return open moves, the one first that has waited for longest: one that fails does not hold up others."""
         return [_move(row) for row in (await self.home.run(_ALL_OPEN, limit)).rows]
 
-    async def save(self, move: Move, now_ms: int) -> None:
-        """Note how far a move has got."""
-        text, values = saved(move, now_ms)
-        await self.home.run(text, *values)
+    async def save(self, move: Move, now_ms: int) -> bool:
+        """Note how far a move has got, and release its lease; return False if another worker has the lease by now."""
+        ended = None if move.state == "running" else now_ms
+        cursor, counts = json.dumps(move.cursor), json.dumps(dict(move.counts))
+        values = (move.state, move.step, cursor, counts, move.error, now_ms, ended, move.move_id, move.lease_until_ms)
+        return bool((await self.home.run(_SAVE, *values)).changes)
 
 
-def saved(move: Move, now_ms: int) -> Statement:
-    """Return the statement that notes how far a move has got."""
-    ended = None if move.state == "running" else now_ms
-    cursor, counts = json.dumps(move.cursor), json.dumps(dict(move.counts))
-    values = (move.state, move.step, cursor, counts, move.error, move.lease_until_ms, now_ms, ended, move.move_id)
-    return _SAVE, values
+def still_moves(tenant_id: str, move_id: str) -> Statement:
+    """Return the statement that fails its batch on a database where another worker has ended this move."""
+    return _STILL_MOVES, (tenant_id, move_id)
 
 
 def _move(row: Row) -> Move:
