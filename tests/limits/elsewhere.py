@@ -227,7 +227,6 @@ REASONS: Mapping[str, str] = {
     "retain.agents.tools.delegation.MAX_WAITS": _TRIES,
     "retain.contracts.stored.document_index.REMOVAL_LIMIT": _SLICES,
     "retain.contracts.stored.document_index.UPSERT_LIMIT": _SLICES,
-    "retain.evaluation.case_run.MAX_EVENTS": "bounds what a case is scored by; a run has fewer events by its own limits",
     "retain.evaluation.runs.MAX_OBSERVED_BYTES": "what is kept of a case's calls, without their arguments beyond it",
     "retain.evaluation.runs.MAX_OUTPUT_BYTES": "what is kept of a case's answer; the run has all of it",
     "retain.evaluation.scoring.judge.MAX_OUTPUT_TOKENS": "asked of the judge's model",

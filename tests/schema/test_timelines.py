@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retain.admin.maintenance import retention_rules
-from retain.evaluation.case_run import _EVENTS as OF_CASES
+from retain.evaluation.case_run import _DELEGATED as OF_CASES
 from retain.host.sql import SqliteSql
 from retain.lifecycle.moving.relations import relations_of
 from retain.lifecycle.transfer.kinds import ROW_KINDS
@@ -147,7 +147,7 @@ _TABLE = next(one for one in TENANT_TABLES if one.name == "run_events")
         (_MOVED.page("acme", ["r", 1], 5), "PRIMARY KEY (tenant_id=? AND run_id>?)"),
         (_MOVED.counting("acme"), "PRIMARY KEY (tenant_id=?)"),
         ((_TABLE.page_through_list("?", 5), ("acme",)), "PRIMARY KEY (tenant_id=?)"),
-        ((OF_CASES, ("acme", 5)), "PRIMARY KEY (tenant_id=?)"),
+        ((OF_CASES, ("acme",)), "PRIMARY KEY (tenant_id=?)"),
     ],
     ids=["moved first", "moved next", "counted", "erased", "scored"],
 )

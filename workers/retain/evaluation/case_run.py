@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -23,12 +24,22 @@ from retain.tenants.attribution import acting_principal
 
 LOOKS_S = (0.05, 0.1, 0.2, *[0.4] * 12)
 """How long to wait before each further query for a case's runs in D1, where instances write them."""
-MAX_EVENTS = 2000
+EVENTS_PER_PAGE = 2000
+"""Events that one statement reads."""
 
 _RUNS = "SELECT * FROM agent_runs WHERE tenant_id = ? ORDER BY run_id"
-_EVENTS = """
-SELECT event.run_id, event.kind, event.data FROM timelines t CROSS JOIN run_events event ON event.run_id = t.run_id
-WHERE t.tenant_id = ? ORDER BY t.run_id, event.seq LIMIT ?
+_DELEGATED = """
+SELECT event.run_id, event.data ->> '$.content' AS answer FROM timelines t
+CROSS JOIN run_events event ON event.run_id = t.run_id
+WHERE t.tenant_id = ? AND event.kind = 'tool_answered' AND event.data ->> '$.name' = 'delegate' ORDER BY t.run_id, event.seq
+"""
+# The model's answers and what tools answer are not scored; of a delegate's answer the run is followed.
+_CALLS = """
+SELECT event.run_id, event.seq, event.kind, CASE event.data ->> '$.name' WHEN 'delegate' THEN event.data
+  ELSE json_remove(event.data, '$.content', '$.summary', '$.traceback') END AS data
+FROM json_each(?1) run CROSS JOIN run_events event ON event.run_id = run.value
+WHERE event.kind IN ('tool_called', 'tool_answered') AND (event.run_id, event.seq) > (?2, ?3)
+ORDER BY event.run_id, event.seq LIMIT ?4
 """
 _PERSON = RecordSource("person")
 
@@ -125,7 +136,10 @@ class CaseRun:
             return None
         results += ended
         recorded = await self._recorded(results)
-        return None if recorded is None else _observation(agent, results[-1], *recorded, records)
+        if recorded is None:
+            return None
+        rows, runs = recorded
+        return _observation(agent, results[-1], rows, await self._traces(runs), records)
 
     async def _converse(
         self, agent: str, name: str, user: CaseUser | None, inputs: Sequence[RunInput], metadata: JsonObject
@@ -154,23 +168,34 @@ class CaseRun:
             results.append(report)
         return results
 
-    async def _recorded(self, results: Sequence[RunResult]) -> tuple[dict[str, Row], _Traces] | None:
-        """Return the runs as D1 recorded them, None while D1 does not have everything, or facts are still learned.
+    async def _recorded(self, results: Sequence[RunResult]) -> tuple[dict[str, Row], list[str]] | None:
+        """Return the runs as D1 recorded them, and the ids of the last one and those that it delegated, directly or not.
 
-        Everything must arrive in D1 before the scratch tenant is erased: the erasure would not find what arrives later.
+        None while D1 does not have everything, or facts are still learned. Everything must arrive in D1 before the scratch
+        tenant is erased: the erasure would not find what arrives later.
         """
         tenant_id = self._scratch.scratch_id
         for wait_s in (0.0, *LOOKS_S):
             if wait_s:
                 await self._ports.sleep(wait_s)
-            runs, events = await self._ports.sql.batch([(_RUNS, (tenant_id,)), (_EVENTS, (tenant_id, MAX_EVENTS))])
+            runs, answers = await self._ports.sql.batch([(_RUNS, (tenant_id,)), (_DELEGATED, (tenant_id,))])
             rows = {row["run_id"]: row for row in runs.rows}
-            traces = _traces(events.rows)
-            wanted = {result.run_id for result in results}
-            wanted |= {child for steps in traces.values() for step in steps.values() if (child := step.delegated)}
+            delegated = [(row["run_id"], child) for row in answers.rows if (child := _delegated(row["answer"]))]
+            wanted = {result.run_id for result in results} | {child for _, child in delegated}
             if all(run_id in rows and _has_ended(rows[run_id]) for run_id in wanted):
-                return rows, traces
+                return rows, _with_delegates(results[-1].run_id, delegated)
         return None
+
+    async def _traces(self, runs: Sequence[str]) -> _Traces:
+        """Return the tool calls of these runs, as D1 recorded them."""
+        events: list[Row] = []
+        after: tuple[str, int] = ("", 0)
+        while True:
+            page = (await self._ports.sql.run(_CALLS, json.dumps(runs), *after, EVENTS_PER_PAGE)).rows
+            events += page
+            if len(page) < EVENTS_PER_PAGE:
+                return _traces(events)
+            after = page[-1]["run_id"], int(page[-1]["seq"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,6 +232,14 @@ def _traces(events: Sequence[Row]) -> _Traces:
             child = _delegated(data["content"]) if data["name"] == "delegate" else None
             steps[position] = _Step(known.tool, known.arguments, data["failed"], recalled, child)
     return traces
+
+
+def _with_delegates(run_id: str, delegated: Sequence[tuple[str, str]]) -> list[str]:
+    """Return a run and those below it. delegated: each run that was delegated, after the one that did it."""
+    found = [run_id]
+    for one in found:
+        found += [child for parent, child in delegated if parent == one]
+    return found
 
 
 def _delegated(content: str) -> str | None:

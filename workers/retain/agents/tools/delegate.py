@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from retain.agents.calls.report import RunResult
 from retain.agents.calls.run_request import Budget, RunReference, RunRequest
 from retain.agents.definitions import AgentDefinition
-from retain.agents.tools.built_in import CallContext, CallSuspended, ToolResult, refuse_unknown, text_argument
+from retain.agents.tools.built_in import (
+    MAX_RESULT_BYTES,
+    CallContext,
+    CallSuspended,
+    ToolResult,
+    refuse_unknown,
+    text_argument,
+)
 from retain.agents.tools.delegation import DELEGATE, Delegation
 from retain.errors import Forbidden, InvalidInput, LimitExceeded
 from retain.json_text import Json, JsonObject
@@ -18,6 +26,7 @@ from retain.roles.principals import agent_of_type
 
 MAX_DEPTH = 3
 """How many runs may be above a run."""
+_CUT = " [cut]"
 _FILES = {
     "type": "array",
     "items": {"type": "string"},
@@ -123,4 +132,14 @@ def _answered(result: RunResult) -> ToolResult:
         "run_id": result.run_id,
         "error": None if result.error is None else result.error.to_json(),
     }
-    return ToolResult(json.dumps(answer), tokens=result.usage.tokens, delegations=1 + result.usage.delegations)
+    text = json.dumps(answer)
+    if result.output is not None and len(text) > MAX_RESULT_BYTES:
+        text = json.dumps({**answer, "output": _cut(result.output, len(text) - MAX_RESULT_BYTES)})
+    return ToolResult(text, tokens=result.usage.tokens, delegations=1 + result.usage.delegations)
+
+
+def _cut(output: str, excess: int) -> str:
+    """Return the output with a mark of a cut, and by at least so many characters shorter in JSON."""
+    room = len(json.dumps(output)) - excess - len(_CUT)
+    fitting = bisect_right(range(len(output)), room, key=lambda length: len(json.dumps(output[:length])))
+    return output[: max(0, fitting - 1)] + _CUT
