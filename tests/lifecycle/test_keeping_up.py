@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from retain.admin.maintenance import brief, keep_up, keep_up_step
-from retain.errors import Unavailable
+from retain.errors import Conflict, Unavailable
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
 from retain.memory.records.record import NewRecord
@@ -95,6 +95,31 @@ async def test_erasures_that_all_fail_wait_for_the_next_day_except_those_that_we
         assert await keep_up_step("erasures", stores) == {"stopped": stopped}
         assert left(world) == more
         world.clock.advance(MINUTE_MS)
+
+
+async def test_erasures_that_wait_for_a_run_do_not_hold_up_those_of_others(world: World) -> None:
+    stores = world.stores()
+    await world.run("sdr", "Lamps.")
+    await world.settled()
+    for number in range(10):
+        await Erasure(stores, slices=1).erase_subject("acme", f"lamp {number}", "mention")
+    await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('other', 0)")
+    await world.store("Bob likes tea.", tenant="other", subject="bob")
+    world.clock.advance(2 * MINUTE_MS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("retain.agents.duties.forgetting.Forgetting.of", _busy)
+        assert await keep_up_step("erasures", stores) == {"running": 10}
+        world.clock.advance(MINUTE_MS)
+        await Erasure(stores, slices=1).erase_subject("other", "bob", "subject")
+        for states in ({"running": 10}, {"completed": 1, "running": 9}):
+            world.clock.advance(5 * MINUTE_MS)
+            assert await keep_up_step("erasures", stores) == states
+    assert world.sql_now("SELECT * FROM memory_records WHERE tenant_id = 'other'") == []
+    assert left(world) == ["erasures"]
+
+
+async def _busy(*_: object) -> object:
+    raise Conflict("the instance is busy with a run; try again", code="instance_busy")
 
 
 async def test_a_reindexing_that_five_calls_do_not_complete_continues_within_minutes(world: World) -> None:

@@ -147,6 +147,7 @@ class Erasure:
             try:
                 done = await steps[job.step](self._stores, job)
                 if done is Slice.WAIT:
+                    await self._receipts.note_waiting(receipt.receipt_id, self._stores.clock())
                     return Outcome(job.receipt, salt, RETRY_MS)
                 if done in (Slice.DONE, Slice.AGAIN):
                     names = list(steps)

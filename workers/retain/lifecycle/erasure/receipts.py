@@ -174,6 +174,12 @@ class Receipts:
             receipt_id,
         )
 
+    async def note_waiting(self, receipt_id: str, now: int) -> None:
+        """Note that an erasure was looked at and waits: the others come before it."""
+        await self._sql.run(
+            "UPDATE erasure_receipts SET updated_at_ms = ? WHERE receipt_id = ? AND state = 'running'", now, receipt_id
+        )
+
 
 def canonical(request: Mapping[str, object]) -> str:
     """Return a request as the text whose salted digest is in the receipt."""
