@@ -283,6 +283,21 @@ async def test_the_daily_work_asks_for_runs_whose_alarm_was_lost_with_their_stor
         assert other["status"] == "waiting"
 
 
+async def test_runs_that_cannot_be_rebuilt_come_after_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retain.agents.execution.parked.OVERDUE_A_DAY", 1)
+    async with desk() as one:
+        await one.ask()
+        other = await one.deployment.run("clerk", "pay AB-2", instance="other")
+        await one.deployment.settled()
+        for name in (NAME, NAME.replace("main", "other")):
+            await one.deployment.lose(name)
+        await one.deployment.rows(f"DELETE FROM run_events WHERE run_id <> '{other['run_id']}'")
+        for counts in ({"asked": 0, "failed": 1}, {"asked": 1, "failed": 0}):
+            one.deployment.clock.advance(26 * HOUR_MS)
+            instances = LocalInstances(one.deployment)
+            assert await ask_for_overdue(one.deployment.sql, instances, one.deployment.clock) == counts
+
+
 async def test_a_run_that_cannot_be_rebuilt_is_counted_and_does_not_stop_the_daily_work() -> None:
     async with desk() as one:
         await one.ask()

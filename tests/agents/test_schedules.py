@@ -415,6 +415,22 @@ async def test_the_daily_work_finds_a_schedule_whose_object_has_lost_its_storage
     assert (await stored(desk, made["schedule_id"]))["last_at_ms"] == made["next_at_ms"]
 
 
+async def test_schedules_that_their_instance_does_not_take_back_come_after_all_others(
+    desk: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retain.admin.schedules.listed.OVERDUE_A_DAY", 1)
+    await scheduled(desk, user={"id": "ann"}, **HOURLY)
+    request = {"input": "look", "metadata": {}, "by": "key:1"}
+    made = await desk.ask("clerk", "schedule", instance="other", request=request, **HOURLY)
+    for name in (NAME, NAME.replace("main", "other")):
+        await desk.lose(name)
+    await desk.run("clerk", "hello", user={"id": "bob"})  # it serves another user by now
+    desk.clock.set(made["next_at_ms"] + LATE_MS + 1)
+    for counts in ({"asked": 0, "failed": 1}, {"asked": 1, "failed": 0}):
+        assert await ask_for_overdue_schedules(desk.sql, LocalInstances(desk), desk.clock) == counts
+        desk.clock.advance(24 * HOUR_MS)
+
+
 async def test_what_a_run_owes_is_in_d1_before_the_next_time_is_so_that_a_lost_object_begins_none_twice(
     desk: Deployment,
 ) -> None:

@@ -21,9 +21,11 @@ OVERDUE_A_DAY = 50
 _LAST = "~"
 """Sorts after every id."""
 _ONE = "SELECT * FROM schedules WHERE tenant_id = ? AND schedule_id = ?"
+# Each is due again, so that one that fails comes after all others the next day.
 _OVERDUE = """
-SELECT schedule_id, tenant_id, agent_type, instance_id FROM schedules WHERE due_at_ms < ?
-ORDER BY due_at_ms, schedule_id LIMIT ?
+UPDATE schedules SET due_at_ms = ?1 WHERE schedule_id IN (
+  SELECT schedule_id FROM schedules WHERE due_at_ms < ?2 ORDER BY due_at_ms, schedule_id LIMIT ?3)
+RETURNING schedule_id, tenant_id, agent_type, instance_id
 """
 
 _log = logging.getLogger(__name__)
@@ -108,7 +110,8 @@ async def ask_for_overdue_schedules(sql: Sql, instances: AgentInstances, clock: 
     An instance that has lost its storage has lost its alarm as well: asked for the schedule, it rebuilds both.
     """
     counts = {"asked": 0, "failed": 0}
-    for row in (await sql.run(_OVERDUE, clock() - LATE_MS, OVERDUE_A_DAY)).rows:
+    now = clock()
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
         client = InstanceClient(instances, _instance(row))
         try:
             await client.change_schedule(NamedSchedule(row["schedule_id"]))

@@ -34,8 +34,11 @@ _RUN = f"SELECT * {_OF_INSTANCE} AND run_id = ?"
 _BY_KEY = f"SELECT run_id {_OF_INSTANCE} AND idempotency_key = ?"
 _EVENTS = "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE tenant_id = ? AND run_id = ? ORDER BY seq"
 
+# Each is due again, so that one that fails comes after all others the next day.
 _OVERDUE = """
-SELECT run_id, tenant_id, agent_type, instance_id FROM parked_runs WHERE due_at_ms < ? ORDER BY due_at_ms, run_id LIMIT ?
+UPDATE parked_runs SET due_at_ms = ?1 WHERE run_id IN (
+  SELECT run_id FROM parked_runs WHERE due_at_ms < ?2 ORDER BY due_at_ms, run_id LIMIT ?3)
+RETURNING run_id, tenant_id, agent_type, instance_id
 """
 LATE_MS = 3_600_000
 """How long after a wait should have ended the daily work asks the instance for it."""
@@ -164,7 +167,8 @@ async def ask_for_overdue(sql: Sql, instances: AgentInstances, clock: Clock) -> 
     An instance that has lost its storage has lost its alarm as well: asked for the run, it rebuilds both.
     """
     counts = {"asked": 0, "failed": 0}
-    for row in (await sql.run(_OVERDUE, clock() - LATE_MS, OVERDUE_A_DAY)).rows:
+    now = clock()
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
         client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
         try:
             await client.show(row["run_id"])
