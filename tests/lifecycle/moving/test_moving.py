@@ -13,7 +13,7 @@ from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
 from retain.ports import SqlResult, Statement
 from retain.retention import TEXT_KEPT_MS
-from retain.shards.fence import writing
+from retain.shards.fence import working, writing
 from retain.shards.place import HOME, everywhere, in_tenant
 from retain.tenant_tables import TENANT_TABLES
 from tests.lifecycle.erasable import filled
@@ -268,3 +268,32 @@ async def test_a_list_over_all_databases_has_a_tenant_that_switches_while_they_a
             rows = (await deployment.shards.sql.run("SELECT tenant_id FROM tenants WHERE tenant_id = 'acme'")).rows
         assert asked == 1, "the tenant switched between the two"
         assert [row["tenant_id"] for row in rows] == ["acme"]
+
+
+async def test_a_move_to_a_database_that_is_no_longer_bound_is_cancelled_and_holds_nothing_up() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Kept.")
+        move = await deployment.mover.start("acme", "DB_2", "person:ada")
+        while move.step != "catch_up":
+            move = await deployment.mover.advance(move)
+        other = await deployment.mover.start("default", "DB_1", "person:ada")
+        removed, vectors = deployment.databases.pop("DB_2"), deployment.indexes.pop("DB_2")
+        deployment.isolate()
+        with raises(NotFound, code="unknown_shard"):
+            await deployment.mover.advance(move)
+        deployment.clock.advance(1000)
+        await deployment.mover.continue_open(2)
+        moves = deployment.mover.moves
+        assert ((await moves.get("default", other.move_id)).step, (await moves.get("acme", move.move_id)).error) == (
+            "copy",
+            "unknown_shard",
+        )
+        assert (await deployment.mover.cancel(move)).state == "cancelled"
+        assert (await deployment.moved("default", "DB_1")).state == "completed"
+        await deployment.databases[HOME].batch([working()])
+        deployment.databases["DB_2"], deployment.indexes["DB_2"] = removed, vectors
+        deployment.isolate()
+        assert (await deployment.moved("acme", "DB_2")).state == "completed"
+        assert await deployment.recalled("acme", "kept") == ["Kept."]
+        await removed.batch([working()])

@@ -52,7 +52,8 @@ _BEFORE_SWITCH = ("prepare", "copy", "catch_up", "switch")
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
 _ARRIVING = """
 INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'arriving', ?2, ?3)
-ON CONFLICT (tenant_id) DO UPDATE SET state = 'arriving', shard = ?2, move_id = ?3 WHERE state = 'gone' OR move_id = ?3
+ON CONFLICT (tenant_id) DO UPDATE SET state = 'arriving', shard = ?2, move_id = ?3
+  WHERE state IN ('gone', 'arriving', 'ready')
 """
 _LEAVING = """
 INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'leaving', ?2, ?3)
@@ -101,8 +102,7 @@ class Mover:
 
         Raises: NotFound (code `unknown_shard`, `unknown_tenant`); Conflict (code `same_shard`, `tenant_busy`, `other_move`).
         """
-        if target not in self._shards.databases:
-            raise NotFound("the deployment has no such database", code="unknown_shard")
+        self._sql(target)
         known = await self.moves.find(tenant_id)
         if known is not None and known.target == target:
             return known
@@ -254,8 +254,7 @@ class Mover:
         return await self._emptied(move, move.source, move.target, "completed")
 
     async def _undo(self, move: Move) -> Move:
-        state = await self._state(move.target, move)
-        if state is None:
+        if move.target not in self._shards.databases or await self._state(move.target, move) is None:
             await self._sql(move.source).run(_STAY, move.tenant_id, move.move_id)
             await self._stop_recording(move.source, move.tenant_id)
             return replace(move, state="cancelled")
@@ -358,7 +357,10 @@ class Mover:
         return replace(move, counts={**move.counts, **{n: move.counts.get(n, 0) + count for n, count in done.items()}})
 
     def _sql(self, shard: str) -> Sql:
+        """Raises: NotFound (code `unknown_shard`) for a database that is not bound, or no longer."""
+        if shard not in self._shards.databases:
+            raise NotFound(f"the deployment has no database {shard[:40]}", code="unknown_shard")
         return self._shards.databases[shard]
 
     def _side(self, shard: str) -> Side:
-        return Side(self._shards.databases[shard], self._shards.indexes[shard])
+        return Side(self._sql(shard), self._shards.indexes[shard])

@@ -151,7 +151,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="owner",
             tenant_in="deployment",
             answers=(_MOVE, _ENDED),
-            errors=("one_database", "no_such_move", "move_switched", "tenant_moving"),
+            errors=("one_database", "no_such_move", "unknown_shard", "move_switched", "tenant_moving"),
         ),
     ),
     about="A deployment may have [several databases](shards.md). A tenant lives on one, and can be moved while it is used.",
