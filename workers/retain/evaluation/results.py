@@ -59,7 +59,8 @@ def result_of(row: Row, texts: Row | None) -> Result:
 class Summary:
     """A run in numbers.
 
-    averages: `pass_rate` over all cases, and each metric over the cases that have it; None until every case is scored.
+    averages: `pass_rate` over all cases, and each metric over the cases that have it, and those of which nobody could read
+    what is scored; None until every case is scored.
     below: the metrics whose threshold is not reached; empty while `averages` is None.
     """
 
@@ -90,8 +91,10 @@ def summary(results: Sequence[Result], thresholds: Mapping[Metric, float]) -> Su
 
 
 def _averages(results: Sequence[Result]) -> dict[Metric, float]:
-    values: dict[Metric, list[float]] = {"pass_rate": [float(result.outcome == "passed") for result in results]}
+    values: dict[Metric, list[float]] = {}
     for result in results:
         for score in result.scores:
             values.setdefault(score.name, []).append(score.value)
-    return {metric: sum(found) / len(found) for metric, found in values.items()}
+    unread = sum(result.outcome == "errored" and not result.scores for result in results)
+    averages = {metric: sum(found) / (len(found) + unread) for metric, found in values.items()}
+    return {"pass_rate": sum(result.outcome == "passed" for result in results) / len(results), **averages}

@@ -1,4 +1,4 @@
-"""What a case is scored by when its runs have much to show: many earlier runs, and long answers of delegates."""
+"""What a case is scored by: runs with much to show, and a case that nobody can read."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import Any
 import pytest
 
 from retain.agents.tools.built_in import MAX_RESULT_BYTES
+from retain.errors import Unavailable
+from retain.evaluation.dataset import Case
+from retain.evaluation.datasets import Datasets
+from retain.evaluation.results import summary
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.evaluation.test_runner import outcomes
 from tests.evaluation.world import EvaluationWorld, dataset
@@ -62,3 +66,25 @@ async def test_the_calls_of_a_delegate_count_however_long_its_answer_is(letter: 
         assert read["output"].endswith(" [cut]")
         assert answer.startswith(read["output"].removesuffix(" [cut]"))
         assert MAX_RESULT_BYTES - 20 < len(content) <= MAX_RESULT_BYTES
+
+
+async def test_a_case_that_cannot_be_read_counts_as_0_in_every_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = {
+        "id": "read",
+        "input": "Customer ann@shop.example asks for a refund of order AB-1001.",
+        "expected": {"matches": ["^APPROVE"]},
+    }
+    content = dataset(case, {**case, "id": "unread"}, agent="refund_decision", thresholds={"matches": 0.9})
+    read = Datasets.case
+
+    async def broken(self: Datasets, tenant_id: str, name: str, version: str, position: int) -> Case:
+        if position == 1:
+            raise Unavailable("down")
+        return await read(self, tenant_id, name, version, position)
+
+    with closing(EvaluationWorld()) as world:
+        monkeypatch.setattr(Datasets, "case", broken)
+        run = await world.evaluated(content)
+        assert outcomes(run) == {"read": "passed", "unread": "errored"}
+        shown = summary(run.results, run.definition.thresholds)
+        assert (shown.averages, shown.below) == ({"pass_rate": 0.5, "matches": 0.5}, ("matches",))
