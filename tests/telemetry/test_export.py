@@ -102,6 +102,23 @@ async def test_metrics_follow_from_the_spans(collector: TestCollector) -> None:
     assert not any("retain.run.id" in attributes(point) for point in points)
 
 
+async def test_what_was_recalled_for_a_context_is_a_span_and_in_no_histogram_of_durations(
+    collector: TestCollector,
+) -> None:
+    world = World(agents(), lambda _: ObedientChat())
+    try:
+        exporting(world, collector)
+        await world.store(f"Likes {SECRET}.", tenant="acme")
+        await world.run("clerk", order(say=SECRET))
+        await world.settled()
+    finally:
+        world.close()
+    assert [span.name for span in collector.spans].count("search_memory") == 1
+    [durations] = [metric for metric in collector.metrics if metric.name == DURATION]
+    counted = {attributes(point)["gen_ai.operation.name"] for point in durations.histogram.data_points}
+    assert counted == {"invoke_agent", "chat"}
+
+
 async def test_texts_are_exported_only_where_the_setting_says_so(collector: TestCollector) -> None:
     world = World(agents(), lambda _: ObedientChat())
     try:

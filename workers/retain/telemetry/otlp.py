@@ -44,7 +44,8 @@ def metrics_body(
     durations, tokens = _Histograms(_SECONDS), _Histograms(_COUNTS)
     for span in spans:
         measured = _measured(span)
-        durations.add(measured, (span.end_ms - span.start_ms) / 1000)
+        if span.timed:
+            durations.add(measured, (span.end_ms - span.start_ms) / 1000)
         for direction in ("input", "output"):
             used = span.attributes.get(f"gen_ai.usage.{direction}_tokens")
             if span.operation == "chat" and isinstance(used, int):

@@ -29,7 +29,10 @@ class SpanRef:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """One operation. parent: its span in the same trace. error: the code of its failure. links: spans of other traces."""
+    """One operation. parent: its span in the same trace. error: the code of its failure. links: spans of other traces.
+
+    timed: whether it is known how long it took; else it begins and ends at once, and its duration is in no metric.
+    """
 
     ref: SpanRef
     name: str
@@ -41,6 +44,7 @@ class Span:
     parent: SpanRef | None = None
     error: str | None = None
     links: Sequence[SpanRef] = ()
+    timed: bool = True
 
 
 def span_of(trace: str, *parts: object) -> SpanRef:

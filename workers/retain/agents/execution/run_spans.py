@@ -195,7 +195,7 @@ def _recalled(spans: _Spans, at_ms: int) -> Iterator[Span]:
         "gen_ai.memory.record.count": len(basis.records) + len(basis.profile),
     }
     ref = span_of(spans.run.run_id, "memory", "context")
-    yield Span(ref, "search_memory", "search_memory", "client", at_ms, at_ms, attributes, spans.root)
+    yield Span(ref, "search_memory", "search_memory", "client", at_ms, at_ms, attributes, spans.root, timed=False)
 
 
 def _code_of(content: str) -> str:
