@@ -335,6 +335,30 @@ async def test_a_backup_and_a_restore_that_were_interrupted_are_continued_by_the
     )
 
 
+async def test_backups_that_wait_for_an_erasure_do_not_delay_those_of_other_tenants(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retain.admin.maintenance.JOBS_A_TIME", 1)
+    monkeypatch.setattr("retain.admin.maintenance.TENANTS_PER_CALL", 1)
+    stores = world.stores()
+    restoring = Restoring(stores, backups(world, stores), items_of(stores))
+    for tenant in ("acme", "beta", "gamma"):
+        await Tenants(world.sql, world.clock).register(tenant)
+    for tenant in ("acme", "beta"):
+        world.faults.plan(Fault(Unavailable("gone", code="d1_unavailable"), 12))
+        with suppress(Unavailable):
+            await backups(world).advance(tenant)
+        world.faults.cancel()
+        world.clock.advance(3 * MINUTE_MS)
+    assert [job.tenant_id for job in await BackupJobs(stores).all_open(10)] == ["acme", "beta"]
+    await Erasure(world.stores(), slices=1).erase_user("acme", ANN)
+    world.clock.advance(DAY_MS)
+    for _ in range(4):
+        await backed_up_daily(backups(world, stores), restoring, stores, daily=True)
+        world.clock.advance(5 * MINUTE_MS)
+    assert [len(await backups(world).manifests(tenant)) for tenant in ("acme", "beta", "gamma")] == [0, 2, 1]
+
+
 async def test_a_restore_whose_backup_is_removed_meanwhile_is_abandoned_and_another_one_can_begin(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

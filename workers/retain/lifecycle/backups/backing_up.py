@@ -29,6 +29,7 @@ _DUE = """
 SELECT t.tenant_id, MAX(COALESCE(b.started_at_ms, 0)) AS last_at_ms FROM tenants t
 LEFT JOIN backup_jobs b ON b.tenant_id = t.tenant_id AND b.kind = 'backup'
 WHERE NOT EXISTS (SELECT 1 FROM eval_scratches s WHERE s.scratch_id = t.tenant_id)
+  AND NOT EXISTS (SELECT 1 FROM erasure_receipts e WHERE e.tenant_id = t.tenant_id AND e.state = 'running')
 GROUP BY t.tenant_id HAVING last_at_ms <= ? ORDER BY last_at_ms, t.tenant_id LIMIT ?
 """
 _OLD = """
@@ -143,6 +144,9 @@ class Backups:
         return tried
 
     async def due(self, limit: int) -> Sequence[str]:
-        """Return the tenants without a backup of the last 20 hours, the one with the oldest first."""
+        """Return the tenants without a backup of the last 20 hours, the one with the oldest first.
+
+        A tenant of which something is being erased is not among them.
+        """
         rows = (await self._stores.sql.run(_DUE, self._stores.clock() - DAILY_MS, limit)).rows
         return [row["tenant_id"] for row in rows]

@@ -41,7 +41,11 @@ _NOTE = "UPDATE backup_jobs SET error = ?, updated_at_ms = ?, lease_until_ms = 0
 _ABANDON = "DELETE FROM backup_jobs WHERE job_id = ? AND state = 'running'"
 _ABANDON_STOPPED = f"{_ABANDON} AND error IS NOT NULL AND lease_until_ms <= ? RETURNING job_id"
 _RELEASE = "UPDATE backup_jobs SET lease_until_ms = 0 WHERE job_id = ?"
-_ALL_OPEN = "SELECT * FROM backup_jobs WHERE state = 'running' ORDER BY updated_at_ms, job_id LIMIT ?"
+_ALL_OPEN = """
+SELECT * FROM backup_jobs WHERE state = 'running' AND NOT EXISTS (SELECT 1 FROM erasure_receipts e
+  WHERE e.state = 'running' AND e.tenant_id IN (backup_jobs.tenant_id, backup_jobs.request ->> '$.from'))
+ORDER BY updated_at_ms, job_id LIMIT ?
+"""
 _LEASES = Leases("backup_jobs", "job_id")
 
 
@@ -98,7 +102,7 @@ class BackupJobs:
         return _job(rows[0]) if rows else None
 
     async def all_open(self, limit: int) -> list[BackupJob]:
-        """Return open jobs, least recently updated first."""
+        """Return open jobs, least recently updated first, without those that wait for an erasure."""
         return [_job(row) for row in (await self._sql.run(_ALL_OPEN, limit)).rows]
 
     async def get(self, tenant_id: str, job_id: str) -> BackupJob:
