@@ -324,6 +324,26 @@ async def test_no_further_tenant_is_backed_up_once_the_calls_of_d1_are_used_up(
     assert backups.left() == ["third"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "left"),
+    [
+        ({"expired": 7, "objects": 3}, []),
+        ({"expired": 7, "objects": 3, "left": 1}, ["items"]),
+        ({"expired": 2000, "objects": 3}, ["items"]),
+        ({"expired": 7, "objects": 100}, ["items"]),
+    ],
+)
+async def test_items_that_a_bound_left_are_continued_within_minutes(
+    world: World, counts: dict[str, int], left: list[str]
+) -> None:
+    async def run() -> dict[str, int]:
+        return counts
+
+    stores = world.stores()
+    assert await maintenance.demoted(stores, lambda: cast(Demotion, SimpleNamespace(run=run))) == counts
+    assert [row["step"] for row in world.sql_now("SELECT step FROM steps_left")] == left
+
+
 @pytest.mark.parametrize("at_ms", [19_675 * DAY_MS - 1, 19_675 * DAY_MS, 19_676 * DAY_MS - 1])
 async def test_the_day_of_a_brief_begins_at_midnight(world: World, at_ms: int) -> None:
     world.clock.set(at_ms)

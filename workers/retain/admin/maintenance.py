@@ -20,7 +20,7 @@ from retain.evaluation.runner import Runner
 from retain.ingest.ingestion import Ingestion, continue_interrupted
 from retain.ingest.intake import forget_abandoned
 from retain.ingest.jobs import JOB_RULES
-from retain.items.demotion import Demotion
+from retain.items.demotion import LOOKS, MOVES, Demotion
 from retain.jobs import Continued, continue_open
 from retain.ledgers.put_aside import park_unlisted
 from retain.lifecycle.backups.backing_up import Backups
@@ -176,10 +176,12 @@ async def evaluations(stores: Stores, runner: Runner) -> object:
 
 
 async def demoted(stores: Stores, demotion: Callable[[], Demotion]) -> object:
-    """Demote and remove items of tiered memory as the policy decides; return the counts."""
+    """Demote and remove items of tiered memory as the policy decides; return the counts. Those left come within minutes."""
 
     async def run() -> object:
-        return await demotion().run()
+        counts = await demotion().run()
+        bounded = counts.get("left") or counts.get("expired", 0) >= LOOKS or counts.get("objects", 0) >= MOVES
+        return Partly(counts) if bounded else counts
 
     return await done("items", run(), stores.sql, stores.clock)
 

@@ -21,6 +21,7 @@ from retain.items.removal import Removal
 from retain.items.tiers.protocols import ColdMemory
 from retain.items.unsealed import UnsealedValues
 from retain.ledgers.errors import Trouble, park
+from retain.limits.d1_calls import budget, used_up
 from retain.ports import Clock, Row, Sql
 from retain.sealing.pii import FIELDS, Sealer, refuse_declared
 
@@ -166,7 +167,8 @@ class Demotion:
         """Remove expired items, seal PII that was stored unsealed, do what the policy decides, and remove objects that
         nothing points to; return the counts.
 
-        Bounded and resumable. An item that fails is counted, does not stop the rest, and is retried after all others.
+        Bounded and resumable. An item that fails is counted, does not stop the rest, and is retried after all others. left:
+        how many of those that were examined are to be moved or removed by the next run.
         """
         expired = await self._removal.remove_expired(looks)
         done: Counter[str] = Counter(expired=expired)
@@ -179,11 +181,16 @@ class Demotion:
             if (row["tenant_id"], row["key"]) in searched.postponed:
                 continue
             decision = self._decided(row)
-            if decision != "keep" and done["moved"] + done["removed"] + done["dropped"] + done["failed"] >= moves:
-                continue  # for the next run
+            acted = done["moved"] + done["removed"] + done["dropped"] + done["failed"]
+            if decision != "keep" and (acted >= moves or used_up()):
+                done["left"] += 1  # for the next run
+                continue
             try:
                 done[await self._executed(decision, row)] += 1
             except RetainError as error:
+                if used_up():
+                    done["left"] += 1
+                    continue
                 _log.warning("an item was not demoted", extra={"code": error.code, "decision": decision})
                 await park(self._sql, _trouble(row, error, self._clock()))
                 done["failed"] += 1
@@ -191,8 +198,9 @@ class Demotion:
             looked.append([row["tenant_id"], row["key"]])
         if looked:
             now, well = self._clock(), [one for one in looked if one not in failed]
-            await self._sql.batch([(_LOOKED, (now, json.dumps(looked))), (_SETTLED, (now, json.dumps(well)))])
-        done["objects"] = await self._sweep(moves)
+            with budget(1):
+                await self._sql.batch([(_LOOKED, (now, json.dumps(looked))), (_SETTLED, (now, json.dumps(well)))])
+        done["objects"] = 0 if used_up() else await self._sweep(moves)
         return {name: count for name, count in done.items() if name != "kept"}
 
     async def look_again(self, tenant_id: str, key: str) -> str:
