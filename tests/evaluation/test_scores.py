@@ -64,6 +64,13 @@ def test_a_pattern_is_found_anywhere_unless_it_is_anchored() -> None:
     assert (half.value, half.passed, half.detail) == (0.5, False, "not found: ^APPROVE")
 
 
+def test_a_score_says_that_an_output_was_too_long_to_be_searched() -> None:
+    pattern = "^APPROVE.{0,300}$"
+    assert scores.matches("APPROVE now", [pattern]).passed
+    unread = scores.matches("APPROVE now\n" * 5000, [pattern])
+    assert (unread.passed, unread.detail) == (False, f"the output is too long to search for: {pattern}")
+
+
 @pytest.mark.parametrize(
     ("output", "passed"), [('{"a": 1}', True), ('{"a": "1"}', False), ("{}", False), ("none", False)]
 )

@@ -78,15 +78,20 @@ def excludes(output: str, unwanted: Sequence[str]) -> Score:
 def matches(output: str, patterns: Sequence[str]) -> Score:
     """Score the share of the regular expressions that are found in the output."""
     missing = [pattern for pattern in patterns if not found(pattern, output)]
-    return _share("matches", patterns, missing, "not found")
+    unsearched = missing and _searched(missing[0], output) is None
+    return _share("matches", patterns, missing, "the output is too long to search for" if unsearched else "not found")
 
 
 def found(pattern: str, text: str) -> bool:
     """Return whether a pattern is found in a text; False as well for one that is not searched: too large, or too long."""
+    return _searched(pattern, text) is True
+
+
+def _searched(pattern: str, text: str) -> bool | None:
     try:
         return TextPattern(pattern).found_in(text)
     except ValueError:
-        return False
+        return None
 
 
 def schema(output: str, wanted: Mapping[str, object]) -> Score:
