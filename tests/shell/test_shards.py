@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 
 import pytest
@@ -49,6 +50,10 @@ async def test_a_brief_is_written_for_each_database_and_waits_while_a_tenant_mov
     briefs = (await sharded.cold.store.list("briefs/")).keys
     assert len([key for key in briefs if ".DB_1." in key]) == 1
     assert len(briefs) == 2
+    [of_second] = [await sharded.cold.store.get(key) for key in briefs if ".DB_1." in key]
+    of_tenants = "SELECT COUNT(*) AS n FROM memory_records WHERE tenant_id IN (SELECT tenant_id FROM tenants)"
+    counted = (await sharded.shards["DB_1"].store.run(of_tenants)).rows[0]["n"]
+    assert json.loads(of_second or b"")["rows"]["memory_records"] == counted
     moving = await sharded.request("POST", "/admin/tenants/acme/shard", {"shard": HOME})
     assert (moving.status, moving.content["step"]) == (202, "copy")
     sharded.clock.advance(24 * 3600 * 1000)

@@ -44,6 +44,7 @@ from retain.retention import DAY_MS, Pruned, RetentionRule
 from retain.retention import prune as remove_old
 from retain.scheduled_steps import Partly, done
 from retain.shards.place import HOME, shard_here
+from retain.shards.ranges import NOBODY
 from retain.tenants.model_use import use_rules
 from retain.tenants.mutation_log import MutationLog
 from retain.tenants.retention import ledger_rules
@@ -83,7 +84,7 @@ _COUNTED: Mapping[str, str] = {
     "run_events": "SELECT COALESCE(SUM(1 + (SELECT seq FROM run_events WHERE run_id = t.run_id ORDER BY seq DESC LIMIT 1)"
     " - (SELECT seq FROM run_events WHERE run_id = t.run_id ORDER BY seq LIMIT 1)), 0) AS n FROM timelines t",
     "memory_episodes": _ROWS,
-    "memory_records": _ROWS,
+    "memory_records": f"{_ROWS} WHERE tenant_id <> '{NOBODY}'",
     "memory_outbox": _ROWS,
     "outbox_failures": _ROWS,
 }
