@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from retain.errors import Conflict, NotFound, TenantElsewhere
+from retain.errors import Conflict, NotFound, TenantElsewhere, Unavailable
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
@@ -297,3 +297,16 @@ async def test_a_move_to_a_database_that_is_no_longer_bound_is_cancelled_and_hol
         assert (await deployment.moved("acme", "DB_2")).state == "completed"
         assert await deployment.recalled("acme", "kept") == ["Kept."]
         await removed.batch([working()])
+
+
+async def test_a_tenant_whose_database_is_no_longer_bound_is_not_said_to_move() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.moved("acme", "DB_2")
+        removed, vectors = deployment.databases.pop("DB_2"), deployment.indexes.pop("DB_2")
+        with raises(Unavailable, code="shard_not_bound"):
+            await deployment.store("acme", "Lost?")
+        with raises(Unavailable, code="shard_not_bound"):
+            await deployment.recalled("acme", "lost")
+        deployment.databases["DB_2"], deployment.indexes["DB_2"] = removed, vectors
+        assert await deployment.store("acme", "Found.")

@@ -310,6 +310,7 @@ UnavailableCode = Literal[
     "resolver_unavailable",
     "schema_outdated",
     "schema_unknown",
+    "shard_not_bound",
     "stream_interrupted",
     "tenant_moving",
     "unavailable",

@@ -11,7 +11,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from retain.errors import RetainError, TenantMoving
+from retain.errors import RetainError, TenantMoving, Unavailable
 from retain.ports import Clock, Kv, Sql
 from retain.shards.fence import GONE, LIVING, PlaceRow, asking, finish, place_row
 from retain.shards.place import HOME
@@ -65,7 +65,9 @@ class TenantDirectory:
         self._remember(tenant_id, shard, self._clock())
 
     async def follow(self, tenant_id: str, shard: str) -> str:
-        """Return the database that the tenant lives on, looking from this one on. Raises: TenantMoving; Unavailable.
+        """Return the database that the tenant lives on, looking from this one on.
+
+        Raises: TenantMoving; Unavailable, also (code `shard_not_bound`) where the deployment lacks that database.
 
         A move whose last step was interrupted is completed: where the old database says that the tenant has gone with this
         move, and the copy at the new one is complete, the tenant lives there.
@@ -80,8 +82,12 @@ class TenantDirectory:
                 if known is None or known[0] != shard:
                     await self.note(tenant_id, shard)
                 return shard
-            elif row.shard is None or row.shard not in self.shards:
+            elif row.shard is None:
                 break
+            elif row.shard not in self.shards:
+                raise Unavailable(
+                    f"the tenant lives on {row.shard}, which the deployment has not bound", code="shard_not_bound"
+                )
             else:
                 following = row.shard
                 if row.state in GONE and row.move_id is not None:
