@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from array import array
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 from retain.contracts.backends.vector_indexed import FRESH_MS, IndexedVectorMemory
 from retain.contracts.backends.vector_sql import SqlVectorMemory
 from retain.contracts.stored.document_index import DocumentIndex, index_namespace
+from retain.contracts.stored.packing import packed
 from retain.contracts.vectors import VectorDocument, VectorMemory
 from retain.errors import LimitExceeded, Misconfigured, RetainError, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
+from retain.limits.d1_calls import budget, spend
 from retain.limits.vectorize import GRACE_MS, LAG_MS
-from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
+from retain.ports import MetadataFilter, SqlResult, SqlValue, Statement, Vector, VectorEntry, VectorMatch
 from retain.testing import VectorMemorySuite
 from tests.contracts.backends import DIMENSIONS, MODEL, indexed, migrated, namespace
 
@@ -201,6 +204,52 @@ async def test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_lat
     await setting.rest()
     assert await setting.vectors() == ["document.1.2"]
     assert [one.content for one in await setting.memory.search(vector(1.0))] == ["newer"]
+
+
+class _CountedSql:
+    """D1 as the Worker reaches it: each call is one of those that an invocation may make."""
+
+    def __init__(self, sql: SqliteSql) -> None:
+        self._sql = sql
+
+    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
+        spend()
+        return await self._sql.run(sql, *values)
+
+    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
+        spend()
+        return await self._sql.batch(statements)
+
+
+@pytest.mark.parametrize(("refused", "calls"), [(False, 1), (True, 2)], ids=["of other dimensions", "refused"])
+async def test_tenants_that_cannot_be_settled_do_not_keep_the_calls_of_d1_from_others(
+    setting: Setting, refused: bool, calls: int
+) -> None:
+    known, other = (packed(array("f", [1.0]) * dimensions) for dimensions in (DIMENSIONS, DIMENSIONS * 2))
+    for number in range(12):
+        await setting.sql.run(_OWED, f"a:late-{number}:s", f"late-{number}", known if refused else other)
+    await setting.sql.run(_OWED, "a:other:s", "other", known)
+    upsert = setting.index.upsert
+
+    async def refusing(entries: Sequence[VectorEntry]) -> str:
+        if entries[0].namespace != index_namespace("other"):
+            raise Unavailable("refused")
+        return await upsert(entries)
+
+    setting.index.upsert = refusing  # type: ignore[method-assign]
+    for _ in range(calls):
+        setting.clock.advance(1000)
+        with budget(35):
+            await DocumentIndex(_CountedSql(setting.sql), setting.index, setting.clock).reconcile()
+    await setting.index.show()
+    found = await setting.index.shown.query(vector(1.0), namespace=index_namespace("other"), filter={}, top_k=9)
+    assert len(found) == 1
+
+
+_OWED = """
+INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, model, indexed)
+VALUES (?, 'd', ?, '{}', ?, 'm', 1)
+"""
 
 
 async def test_removed_documents_do_not_displace_others(setting: Setting) -> None:

@@ -17,6 +17,7 @@ from hashlib import sha256
 from retain.contracts.stored.packing import packed, unpacked
 from retain.errors import RetainError
 from retain.ledgers.errors import Trouble, park, settle_earlier
+from retain.limits.d1_calls import used_up
 from retain.limits.vectorize import GRACE_MS
 from retain.namespace import Namespace
 from retain.ports import Clock, Row, Sql, Vector, VectorEntry, VectorIndex, VectorMatch
@@ -44,10 +45,12 @@ _TIMED = "UPDATE vector_removals SET at_ms = ? WHERE tenant_id = ? AND at_ms = 0
 _DONE = """
 DELETE FROM vector_removals WHERE at_ms BETWEEN 1 AND ? AND vector_id IN (SELECT value FROM json_each(?))
 """
+# A tenant that could not be settled comes after all others, and of several the one that was tried first.
 _TENANTS = f"""
-SELECT tenant_id FROM vector_removals
-UNION SELECT tenant_id FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS}
-ORDER BY tenant_id
+SELECT o.tenant_id, o.size FROM (SELECT tenant_id, NULL AS size FROM vector_removals
+  UNION SELECT tenant_id, length(embedding) FROM vector_documents WHERE indexed = 1 AND sent_at_ms = {NEVER_MS}) o
+LEFT JOIN error_ledger p ON p.tenant_id = o.tenant_id AND p.stage = 'documents' AND p.state = 'parked'
+ORDER BY p.last_at_ms, o.tenant_id
 """
 
 _log = logging.getLogger(__name__)
@@ -84,7 +87,7 @@ class DocumentIndex:
         Vectors whose dimensions differ from the index's stay owed.
         """
         await self.settle_removals(tenant_id)
-        size = len(packed(array("f", [0.0]) * await self._index.dimensions()))
+        size = await self._size()
         while rows := (await self._sql.run(_OWED, tenant_id, size, UPSERT_LIMIT)).rows:
             await self._index.upsert(await self._entries(rows))
             now = self._clock()
@@ -107,19 +110,30 @@ class DocumentIndex:
         return young
 
     async def reconcile(self) -> int:
-        """Settle every tenant; return the number of tenants for which it failed. Each failure is logged."""
+        """Settle every tenant, until the calls of D1 are used up; return for how many it failed. Each failure is logged."""
         began_ms = self._clock()
         failed: list[str] = []
-        for row in (await self._sql.run(_TENANTS)).rows:
+        for tenant_id in await self._tenants():
             try:
-                await self.settle(row["tenant_id"])
+                await self.settle(tenant_id)
             except RetainError as error:
-                _log.warning("documents not settled", extra={"tenant_id": row["tenant_id"], "code": error.code})
-                trouble = Trouble("documents", row["tenant_id"], error.code, self._clock(), row["tenant_id"])
-                await park(self._sql, trouble)
-                failed.append(row["tenant_id"])
+                if used_up():
+                    return len(failed)
+                _log.warning("documents not settled", extra={"tenant_id": tenant_id, "code": error.code})
+                await park(self._sql, Trouble("documents", tenant_id, error.code, self._clock(), tenant_id))
+                failed.append(tenant_id)
         await settle_earlier(self._sql, self._clock(), "documents", began_ms, failed=failed)
         return len(failed)
+
+    async def _tenants(self) -> list[str]:
+        """Return the tenants of which the index is owed something that it takes."""
+        rows = (await self._sql.run(_TENANTS)).rows
+        size = await self._size() if rows else None
+        return list(dict.fromkeys(row["tenant_id"] for row in rows if row["size"] in (None, size)))
+
+    async def _size(self) -> int:
+        """Return the bytes of an embedding that the index takes, as it is stored."""
+        return len(packed(array("f", [0.0]) * await self._index.dimensions()))
 
     async def _entries(self, rows: Sequence[Row]) -> list[VectorEntry]:
         dimensions = await self._index.dimensions()
