@@ -284,7 +284,7 @@ async def test_the_daily_work_asks_for_runs_whose_alarm_was_lost_with_their_stor
 
 
 async def test_runs_that_cannot_be_rebuilt_come_after_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("retain.agents.execution.parked.OVERDUE_A_DAY", 1)
+    monkeypatch.setattr("retain.agents.execution.parked.OVERDUE_AT_ONCE", 1)
     async with desk() as one:
         await one.ask()
         other = await one.deployment.run("clerk", "pay AB-2", instance="other")

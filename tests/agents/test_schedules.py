@@ -418,7 +418,7 @@ async def test_the_daily_work_finds_a_schedule_whose_object_has_lost_its_storage
 async def test_schedules_that_their_instance_does_not_take_back_come_after_all_others(
     desk: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retain.admin.schedules.listed.OVERDUE_A_DAY", 1)
+    monkeypatch.setattr("retain.admin.schedules.listed.OVERDUE_AT_ONCE", 1)
     await scheduled(desk, user={"id": "ann"}, **HOURLY)
     request = {"input": "look", "metadata": {}, "by": "key:1"}
     made = await desk.ask("clerk", "schedule", instance="other", request=request, **HOURLY)

@@ -132,7 +132,7 @@ async def test_the_end_of_a_run_that_a_replay_writes_is_sent_to_webhooks_by_the_
 async def test_messages_of_an_instance_that_does_not_answer_come_after_all_others(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("retain.admin.overdue_deliveries.OVERDUE_A_DAY", 1)
+    monkeypatch.setattr("retain.admin.overdue_deliveries.OVERDUE_AT_ONCE", 1)
     desk.receiver.status = 500
     await webhook(desk)
     for name in ("one", "two"):
@@ -146,3 +146,23 @@ async def test_messages_of_an_instance_that_does_not_answer_come_after_all_other
     assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": 1, "failed": 0}
     await desk.settled()
     assert sorted(status for _, status, *_ in await deliveries(desk)) == ["delivered", "pending"]
+
+
+async def test_more_overdue_messages_than_are_asked_for_at_once_are_asked_for_within_minutes(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("retain.admin.overdue_deliveries.OVERDUE_AT_ONCE", 2)
+    monkeypatch.setattr("retain.admin.maintenance.MESSAGES_AT_ONCE", 2)
+    desk.receiver.status = 500
+    await webhook(desk)
+    for name in ("one", "two", "three"):
+        await desk.run("clerk", "hello", instance=name)
+        await desk.settled()
+        await desk.lose(f"clerk:acme:{name}")
+    desk.receiver.status = 204
+    desk.clock.advance(2 * LATE_MS)
+    for asked, left in ((2, ["overdue_deliveries"]), (1, []), (0, [])):
+        assert await keep_up_step("overdue_deliveries", desk.stores()) == {"asked": asked, "failed": 0}
+        assert [row["step"] for row in await desk.rows("SELECT step FROM steps_left")] == left
+    await desk.settled()
+    assert {status for _, status, *_ in await deliveries(desk)} == {"delivered"}

@@ -8,8 +8,11 @@ from collections.abc import Awaitable, Callable, Mapping
 
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
+from retain.admin.overdue_deliveries import OVERDUE_AT_ONCE as MESSAGES_AT_ONCE
 from retain.admin.overdue_deliveries import ask_for_overdue_deliveries
+from retain.admin.schedules.listed import OVERDUE_AT_ONCE as SCHEDULES_AT_ONCE
 from retain.admin.schedules.listed import ask_for_overdue_schedules
+from retain.agents.execution.parked import OVERDUE_AT_ONCE as RUNS_AT_ONCE
 from retain.agents.execution.parked import ask_for_overdue
 from retain.agents.retention import run_rules
 from retain.attachments.removal import remove_owed
@@ -276,16 +279,21 @@ async def _mutations(stores: Stores) -> object:
     return sealed.to_json() if sealed.complete else Partly(sealed.to_json())
 
 
+def _asked(counts: Mapping[str, int], most: int) -> object:
+    """Return what was asked of instances. The next ones are asked within minutes, and those that failed after an hour."""
+    return Partly(counts) if sum(counts.values()) >= most else counts
+
+
 async def _overdue_runs(stores: Stores) -> object:
-    return await ask_for_overdue(stores.sql, stores.instances, stores.clock)
+    return _asked(await ask_for_overdue(stores.sql, stores.instances, stores.clock), RUNS_AT_ONCE)
 
 
 async def _overdue_schedules(stores: Stores) -> object:
-    return await ask_for_overdue_schedules(stores.sql, stores.instances, stores.clock)
+    return _asked(await ask_for_overdue_schedules(stores.sql, stores.instances, stores.clock), SCHEDULES_AT_ONCE)
 
 
 async def _overdue_deliveries(stores: Stores) -> object:
-    return await ask_for_overdue_deliveries(stores.sql, stores.instances, stores.clock)
+    return _asked(await ask_for_overdue_deliveries(stores.sql, stores.instances, stores.clock), MESSAGES_AT_ONCE)
 
 
 async def _heads(stores: Stores) -> object:

@@ -12,8 +12,8 @@ from retain.ports import AgentInstances, Clock, Sql
 
 LATE_MS = 3_600_000
 """How long after a message was due the daily work asks the instance of its run to send it."""
-OVERDUE_A_DAY = 50
-# Each is due again, so that one that fails comes after all others the next day. A deleted run is sent nothing more.
+OVERDUE_AT_ONCE = 50
+# Each is due again, so that one that fails comes after all others, an hour later. A deleted run is sent nothing more.
 _OVERDUE = """
 UPDATE webhook_deliveries SET due_at_ms = ?1 WHERE (tenant_id, webhook_id, message_id) IN (
   SELECT d.tenant_id, d.webhook_id, d.message_id FROM webhook_deliveries d INDEXED BY webhook_deliveries_due
@@ -29,7 +29,7 @@ async def ask_for_overdue_deliveries(sql: Sql, instances: AgentInstances, clock:
     """Ask the instances to send what was due an hour ago; return how many messages were asked for, and failed."""
     counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
         client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
         try:
             await client.redeliver(RedeliverRequest(row["run_id"], row["webhook_id"], row["message_id"]))

@@ -17,11 +17,11 @@ from retain.ports import AgentInstances, Clock, Row, Sql, SqlValue
 
 LATE_MS = 3_600_000
 """How long after something was due the daily work asks the instance for the schedule."""
-OVERDUE_A_DAY = 50
+OVERDUE_AT_ONCE = 50
 _LAST = "~"
 """Sorts after every id."""
 _ONE = "SELECT * FROM schedules WHERE tenant_id = ? AND schedule_id = ?"
-# Each is due again, so that one that fails comes after all others the next day.
+# Each is due again, so that one that fails comes after all others, an hour later.
 _OVERDUE = """
 UPDATE schedules SET due_at_ms = ?1 WHERE schedule_id IN (
   SELECT schedule_id FROM schedules WHERE due_at_ms < ?2 ORDER BY due_at_ms, schedule_id LIMIT ?3)
@@ -111,7 +111,7 @@ async def ask_for_overdue_schedules(sql: Sql, instances: AgentInstances, clock: 
     """
     counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
         client = InstanceClient(instances, _instance(row))
         try:
             await client.change_schedule(NamedSchedule(row["schedule_id"]))

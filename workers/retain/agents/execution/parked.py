@@ -34,7 +34,7 @@ _RUN = f"SELECT * {_OF_INSTANCE} AND run_id = ?"
 _BY_KEY = f"SELECT run_id {_OF_INSTANCE} AND idempotency_key = ?"
 _EVENTS = "SELECT seq, turn, kind, data, at_ms FROM run_events WHERE tenant_id = ? AND run_id = ? ORDER BY seq"
 
-# Each is due again, so that one that fails comes after all others the next day.
+# Each is due again, so that one that fails comes after all others, an hour later.
 _OVERDUE = """
 UPDATE parked_runs SET due_at_ms = ?1 WHERE run_id IN (
   SELECT run_id FROM parked_runs WHERE due_at_ms < ?2 ORDER BY due_at_ms, run_id LIMIT ?3)
@@ -42,7 +42,7 @@ RETURNING run_id, tenant_id, agent_type, instance_id
 """
 LATE_MS = 3_600_000
 """How long after a wait should have ended the daily work asks the instance for it."""
-OVERDUE_A_DAY = 50
+OVERDUE_AT_ONCE = 50
 
 _log = logging.getLogger(__name__)
 
@@ -168,7 +168,7 @@ async def ask_for_overdue(sql: Sql, instances: AgentInstances, clock: Clock) -> 
     """
     counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_A_DAY)).rows:
+    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
         client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
         try:
             await client.show(row["run_id"])
