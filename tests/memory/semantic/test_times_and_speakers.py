@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retain.memory.recall.times.dates import DAY_MS, HOUR_MS
+from retain.memory.recall.weights import Weights
 from retain.memory.records.record import NewRecord, Utterance
 from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
 
@@ -64,6 +65,24 @@ async def test_the_time_of_a_turn_counts_not_the_time_of_its_storage(substrate: 
     await substrate.memory().store_all(turns, AGENT_SOURCE)
     dated = {hit.record.content: hit.components["dated"] for hit in await substrate.hits("What broke three days ago?")}
     assert dated["The lamp broke."] > 0.0 == dated["The lamp broke!"] == dated["The lamp broke?"]
+
+
+async def test_among_turns_alone_the_day_after_tells_of_a_day_as_much_as_the_day_itself(substrate: Substrate) -> None:
+    substrate.clock.set(NOW)
+    turns = [
+        NewRecord(content, utterance=Utterance(f"chat-{days}", 0, "Ann", NOW - days * DAY_MS))
+        for content, days in [("The lamp broke.", 3), ("The lamp broke!", 2), ("The lamp broke?", 1)]
+    ]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+
+    async def dated() -> dict[str, float]:
+        hits = await substrate.hits("Why did the lamp break three days ago?")
+        return {hit.record.content: hit.components["dated"] for hit in hits}
+
+    reported = Weights().reported
+    assert await dated() == {"The lamp broke.": reported, "The lamp broke!": reported, "The lamp broke?": 0.0}
+    await substrate.store("The lamp is broken.")  # a note: what is dated is no longer turns alone
+    assert {one for one, gained in (await dated()).items() if gained == Weights().dated} == {"The lamp broke."}
 
 
 async def test_a_turn_by_a_speaker_whom_the_query_names_gains(substrate: Substrate) -> None:

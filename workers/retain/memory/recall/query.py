@@ -13,7 +13,7 @@ from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.languages.reading import language_of_kinds, seen_by_patterns, statement_terms
 from retain.memory.recall.languages.talk import TALK
 from retain.memory.recall.languages.terms import all_terms, detected, phrase_terms, telling_terms
-from retain.memory.recall.times.dates import Interval, dates, without_dates
+from retain.memory.recall.times.dates import DAY_MS, Interval, dates, without_dates
 from retain.memory.recall.times.positions import Positions, positions
 from retain.memory.recall.words import stem, without_runs, words
 
@@ -99,6 +99,10 @@ class Query:
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time."""
         return any(at_ms in span for span in self.dated)
+
+    def may_report(self, at_ms: int) -> bool:
+        """Return whether what was said at this time may be of a time that the query asks for: then, or the day after."""
+        return any(span.from_ms <= at_ms < span.to_ms + DAY_MS for span in self.dated)
 
     def asks_for(self, record_id: str, at_ms: int) -> bool:
         """Return whether the query asks for this time, or for a conversation that the record is in."""

@@ -10,7 +10,9 @@
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation
           + temporal   if the query asks when and the record names a time
           + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
-                         continues a conversation: "this week" is then a plan; or in a conversation that it names
+                         continues a conversation: "this week" is then a plan; or in a conversation that it names. Half
+                         of it, and the day after as well, if only turns were found: people report a day in the
+                         evening or the next morning, among much else
           + fullness   * the record's length up to 400 characters, if the query asks for a time alone: a greeting
                          says less of a day than what followed
           + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
@@ -150,8 +152,7 @@ def rank(
 ) -> list[Candidate]:
     """Return the candidates ordered by the formula, best first; ties go to the smaller id."""
     chosen = weights or Weights()
-    asked = query.dated or query.named
-    dated = frozenset([c.id for c in candidates if query.asks_for(c.id, c.at_ms)]) if asked else frozenset()
+    dated = _dated(query, candidates, chosen)
     if dated:
         chosen = chosen.for_query(query)
     own, spoken = by_origin(query, idf)
@@ -168,7 +169,7 @@ def rank(
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
-            "dated": chosen.dated if c.id in dated else 0.0,
+            "dated": dated.get(c.id, 0.0),
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
@@ -225,6 +226,17 @@ def varied(ranked: Sequence[Candidate], weights: Weights, bits: int) -> list[Can
 def distinct(ranked: Sequence[Candidate]) -> list[Candidate]:
     """Return the first candidate of each content."""
     return list({c.content_hash: c for c in reversed(ranked)}.values())[::-1]
+
+
+def _dated(query: Query, candidates: Sequence[Candidate], weights: Weights) -> dict[str, float]:
+    """Return what the candidates gain for being of a time, or in a conversation, that the query asks for, by id."""
+    if not query.dated and not query.named:
+        return {}
+    if query.only_dated or any(c.place is None for c in candidates):
+        each = weights.for_query(query).dated
+        return {c.id: each for c in candidates if query.asks_for(c.id, c.at_ms)}
+    reported = {c.id: weights.reported for c in candidates if query.may_report(c.at_ms)}
+    return reported | {c.id: weights.dated for c in candidates if c.id in query.named}
 
 
 def _by_score(candidate: Candidate) -> tuple[float, str]:

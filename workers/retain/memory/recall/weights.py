@@ -12,7 +12,8 @@ class Weights:
     """The parameters that were chosen by measurement.
 
     before, after: how much a word counts that is one, two, three turns earlier or later: answers follow their questions.
-    short: the most characters of a record with shortness 1.
+    reported: `dated` where only turns of conversations were found. short: the most characters of a record with
+    shortness 1.
     """
 
     vector: float = 6.0
@@ -23,6 +24,7 @@ class Weights:
     following: float = 2.0
     temporal: float = 2.0
     dated: float = 3.0
+    reported: float = 1.5
     only_dated: float = 30.0
     fullness: float = 1.0
     user: float = 1.5
