@@ -4,7 +4,7 @@ import type { Retain } from "retain-client";
 import { localTime } from "./form.tsx";
 import { useLoaded } from "./loading.tsx";
 import { addressOf, type Place } from "./place.ts";
-import { time } from "./shown.ts";
+import { isTime, time } from "./shown.ts";
 
 const STEPS = 1_000;
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const DAY_MS = 86_400_000;
 /** Return the time of which things are shown, undefined for now. */
 export function asOf({ query }: Place): number | undefined {
   const at = Number(query.as_of_ms);
-  return query.as_of_ms !== undefined && Number.isFinite(at) ? at : undefined;
+  return query.as_of_ms !== undefined && isTime(at) ? at : undefined;
 }
 
 /** A slider from just before the tenant's first memory to now: what is shown is what was known then. */

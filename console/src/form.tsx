@@ -4,6 +4,7 @@ import type { Retain } from "retain-client";
 
 import { useLoaded } from "./loading.tsx";
 import { addressOf, type Place } from "./place.ts";
+import { isTime } from "./shown.ts";
 
 /** Return what a form says, by the names of its fields: times as epoch milliseconds, without empty fields. */
 export function givenIn(form: HTMLFormElement): Record<string, string> {
@@ -63,10 +64,10 @@ export function TimeField({ label, name, value }: { label: string; name: string;
   return <label>{label} <input type="datetime-local" step="1" name={name} defaultValue={value ? localTime(Number(value)) : ""} /></label>;
 }
 
-/** Return a time as a field of times takes it: at this place, to the second. */
+/** Return a time as a field of times takes it: at this place, to the second. Empty for one that no field can have. */
 export function localTime(ms: number): string {
-  const at = new Date(ms);
-  return new Date(ms - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  const local = new Date(ms - new Date(ms).getTimezoneOffset() * 60_000);
+  return isTime(local.getTime()) ? local.toISOString().slice(0, -5).replace(/^\+0*/, "") : "";
 }
 
 /** A field of an agent, which suggests those of the deployment. */

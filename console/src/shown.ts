@@ -1,5 +1,11 @@
-/** Return a time as it is read at this place, to the second. */
+/** Return whether a number of milliseconds is a time that a Date can be: those after the year 275760 are not. */
+export function isTime(ms: number): boolean {
+  return Number.isFinite(new Date(ms).getTime());
+}
+
+/** Return a time as it is read at this place, to the second; one that no Date can be as its milliseconds. */
 export function time(ms: number): string {
+  if (!isTime(ms)) return `${ms} ms`;
   return new Date(ms).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 }
 

@@ -7,6 +7,7 @@ import test from "node:test";
 const {
   addressOf,
   afterFailure,
+  asOf,
   asOperator,
   axisOf,
   bodyOf,
@@ -18,6 +19,7 @@ const {
   delegatesOf,
   idOf,
   lanesOf,
+  localTime,
   momentAt,
   offsetsOf,
   partsOf,
@@ -27,6 +29,7 @@ const {
   rowsBetween,
   stepsOf,
   thenOf,
+  time,
   titleOf,
   turnsBefore,
 } = await import(process.env.BUNDLE);
@@ -268,19 +271,29 @@ test("a memory at an earlier time has the fields of then", () => {
   assert.deepEqual([1, 5, 9].map((at) => shown(thenOf(memory, at))), [["old", null, null], ["new", null, null], ["new", 9, "X"]]);
 });
 
-test("an edit has the fields that somebody changed, and an expiry that nobody touched keeps its milliseconds", () => {
+test("an edit has the fields that somebody changed, and what nobody touched stays, whatever its field shows of it", () => {
   const memory = { kind: "fact", subject: "ann", predicate: null, object: null, confidence: 1, importance: 0.5, expires_at_ms: 1_700_000_000_123, metadata: { a: 1 } };
   const same = { kind: "fact", subject: "ann", confidence: "1", importance: "0.5", expires_at_ms: "1700000000000", metadata: '{"a": 1}' };
-  assert.deepEqual(changedIn(memory, same), {});
+  assert.deepEqual(changedIn(memory, same, same), {});
   const { subject: _, expires_at_ms: __, ...less } = same;
-  assert.deepEqual(changedIn(memory, { ...less, metadata: '{"a": 2}', importance: "0.7" }), { subject: null, importance: 0.7, expires_at_ms: null, metadata: { a: 2 } });
-  assert.throws(() => changedIn(memory, { ...same, metadata: "[1]" }), /Metadata is a JSON object/);
+  assert.deepEqual(changedIn(memory, same, { ...less, metadata: '{"a": 2}', importance: "0.7" }), { subject: null, importance: 0.7, expires_at_ms: null, metadata: { a: 2 } });
+  const odd = { ...memory, object: "red\nblue", expires_at_ms: 9_007_199_254_740_000 };
+  const shown = { ...less, subject: "ann", object: "redblue" };
+  assert.deepEqual(changedIn(odd, shown, { ...shown, confidence: "0.8" }), { confidence: 0.8 });
+  assert.deepEqual(changedIn(odd, shown, { ...shown, object: "green" }), { object: "green" });
+  assert.throws(() => changedIn(memory, same, { ...same, metadata: "[1]" }), /Metadata is a JSON object/);
 });
 
 test("what was known stays after a failure", () => {
   assert.deepEqual(afterFailure({ value: 1 }, "lost"), { value: 1, stale: "lost" });
   assert.deepEqual(afterFailure(undefined, "lost"), { error: "lost" });
   assert.deepEqual(afterFailure({ error: "before" }, "lost"), { error: "lost" });
+});
+
+test("a time that no field of times can have is no error", () => {
+  assert.deepEqual([9_007_199_254_740_000, Number.NaN].map(localTime), ["", ""]);
+  assert.match(localTime(253_402_300_800_000 + 86_400_000), /^10000-01-0[12]T/);
+  assert.deepEqual([time(9_007_199_254_740_000), asOf({ query: { as_of_ms: "1e20" } })], ["9007199254740000 ms", undefined]);
 });
 
 test("a place has a title", () => {

@@ -138,6 +138,27 @@ def test_every_field_of_a_memory_is_edited_and_shown_as_it_was(page: Page, api: 
     expect(page.get_by_role("heading", name="Remove")).to_have_count(0)
 
 
+def test_fields_that_nobody_touched_stay_whatever_the_page_can_show_of_them(
+    page: Page, api: httpx.Client, tenant_id: str
+) -> None:
+    """A field has no line breaks, and no time after the year 275760."""
+    kept = {
+        "subject": "Kim",
+        "predicate": "lives",
+        "object": "1 Mill Lane\nPorto",
+        "expires_at_ms": 9_007_199_254_740_000,
+    }
+    memory = _store(api, tenant_id, content="Kim lives in Porto.", **kept)
+    page.goto(f"{page.url.partition('#')[0]}#/{tenant_id}/memory/{memory}")
+    page.get_by_text("Other fields").click()
+    page.locator(".fields").get_by_label("Confidence").fill("0.8")
+    page.get_by_role("button", name="Save fields").click()
+    expect(page.locator(".history > li")).to_have_count(2)
+    edited = api.get(f"/admin/tenants/{tenant_id}/memories/{memory}").json()
+    assert {name: edited[name] for name in kept} == kept
+    assert edited["confidence"] == 0.8
+
+
 def test_names_and_texts_of_every_script_and_length_are_shown(page: Page, api: httpx.Client, tenant_id: str) -> None:
     """A four-byte character is not halved where a text is cut, and what is written from right to left is drawn so."""
     long = _store(api, tenant_id, content="a" * 1_999 + "🫖" * 3_000, metadata={"🫖": "🫖" * 100})

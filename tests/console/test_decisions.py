@@ -14,7 +14,8 @@ from tools.paths import NODE_BIN
 
 HERE = Path(__file__).parent
 _MODULES = (
-    *("api.ts", "loading.tsx", "place.ts", "shown.ts", "title.ts", "virtual.tsx", "people/lanes.tsx"),
+    *("api.ts", "asof.tsx", "form.tsx", "loading.tsx", "place.ts", "shown.ts", "title.ts", "virtual.tsx"),
+    "people/lanes.tsx",
     *("memory/fields.tsx", "memory/history.tsx", "memory/memories.tsx", "memory/memory.tsx", "memory/source.tsx"),
     *("recall/add-case.tsx", "recall/parts.tsx", "recall/recall.tsx"),
     *("runs/prompt.tsx", "runs/rows.tsx", "runs/steps.ts", "runs/timeline.tsx"),

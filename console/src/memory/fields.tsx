@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Schemas } from "retain-client";
 
 import { Choice, Field, givenIn, TimeField } from "../form.tsx";
@@ -11,10 +11,15 @@ type Memory = Schemas["MemoryWithEvents"];
 /** The fields of a memory besides its content and its validity, to be changed together. */
 export function Fields({ memory, edit }: { memory: Memory; edit: (fields: Record<string, unknown>) => () => void }) {
   const [error, setError] = useState<unknown>(undefined);
+  const form = useRef<HTMLFormElement>(null);
+  const shown = useRef<Record<string, string>>({});
+  useLayoutEffect(() => {
+    shown.current = givenIn(form.current!);
+  }, []);
   const save = (event: SubmitEvent) => {
     event.preventDefault();
     try {
-      const changed = changedIn(memory, givenIn(event.currentTarget as HTMLFormElement));
+      const changed = changedIn(memory, shown.current, givenIn(event.currentTarget as HTMLFormElement));
       setError(undefined);
       if (Object.keys(changed).length > 0) edit(changed)();
     } catch (failure) {
@@ -24,7 +29,7 @@ export function Fields({ memory, edit }: { memory: Memory; edit: (fields: Record
   return (
     <details class="fields">
       <summary>Other fields</summary>
-      <form class="conditions" onSubmit={save}>
+      <form ref={form} class="conditions" onSubmit={save}>
         <Choice label="Kind" name="kind" value={memory.kind} of={KINDS} none={memory.kind} />
         <Field label="Subject" name="subject" value={memory.subject ?? undefined} />
         <Field label="Predicate" name="predicate" value={memory.predicate ?? undefined} />
@@ -40,20 +45,27 @@ export function Fields({ memory, edit }: { memory: Memory; edit: (fields: Record
   );
 }
 
-/** Return the fields that somebody changed. Throws an InvalidField for metadata that is not a JSON object. */
-export function changedIn(memory: Pick<Memory, "kind" | "subject" | "predicate" | "object" | "confidence" | "importance" | "expires_at_ms" | "metadata">, given: Record<string, string>): Record<string, unknown> {
+/**
+ * Return the fields that somebody changed. Throws an InvalidField for metadata that is not a JSON object.
+ *
+ * A field shows no line breaks, no milliseconds and no time that it cannot have: what nobody touched stays as the memory has it.
+ * shown: what the form said before, as `given` is what it says now.
+ */
+export function changedIn(
+  memory: Pick<Memory, "kind" | "subject" | "predicate" | "object" | "confidence" | "importance" | "expires_at_ms" | "metadata">,
+  shown: Record<string, string>,
+  given: Record<string, string>,
+): Record<string, unknown> {
   const { kind = memory.kind, subject = null, predicate = null, object = null, confidence, importance, expires_at_ms, metadata = "{}" } = given;
-  // A field of times has no milliseconds: an expiry that nobody touched stays.
-  const expires = expires_at_ms === undefined ? null : Number(expires_at_ms);
-  const same = memory.expires_at_ms !== null && expires !== null && Math.floor(memory.expires_at_ms / 1000) === Math.floor(expires / 1000);
   const wanted = {
     kind, subject, predicate, object,
     confidence: Number(confidence),
     importance: Number(importance),
-    expires_at_ms: same ? memory.expires_at_ms : expires,
+    expires_at_ms: expires_at_ms === undefined ? null : Number(expires_at_ms),
     metadata: objectIn(metadata),
   };
-  return Object.fromEntries(Object.entries(wanted).filter(([name, value]) => text(value) !== text(memory[name as keyof typeof wanted])));
+  const touched = Object.entries(wanted).filter(([name]) => given[name] !== shown[name]);
+  return Object.fromEntries(touched.filter(([name, value]) => text(value) !== text(memory[name as keyof typeof wanted])));
 }
 
 function objectIn(written: string): unknown {
