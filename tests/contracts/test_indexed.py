@@ -20,11 +20,12 @@ from retain.errors import LimitExceeded, Misconfigured, RetainError, Unavailable
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
-from retain.limits.d1_calls import budget, spend
+from retain.limits.d1_calls import budget
 from retain.limits.vectorize import GRACE_MS, LAG_MS
-from retain.ports import MetadataFilter, SqlResult, SqlValue, Statement, Vector, VectorEntry, VectorMatch
+from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from retain.testing import VectorMemorySuite
 from tests.contracts.backends import DIMENSIONS, MODEL, indexed, migrated, namespace
+from tests.support.counted_d1 import CountedD1
 
 PLACE = namespace("documents")
 
@@ -206,21 +207,6 @@ async def test_a_writer_slower_than_the_grace_time_removes_what_it_wrote_too_lat
     assert [one.content for one in await setting.memory.search(vector(1.0))] == ["newer"]
 
 
-class _CountedSql:
-    """D1 as the Worker reaches it: each call is one of those that an invocation may make."""
-
-    def __init__(self, sql: SqliteSql) -> None:
-        self._sql = sql
-
-    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        spend()
-        return await self._sql.run(sql, *values)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        spend()
-        return await self._sql.batch(statements)
-
-
 @pytest.mark.parametrize(("refused", "calls"), [(False, 1), (True, 2)], ids=["of other dimensions", "refused"])
 async def test_tenants_that_cannot_be_settled_do_not_keep_the_calls_of_d1_from_others(
     setting: Setting, refused: bool, calls: int
@@ -240,7 +226,7 @@ async def test_tenants_that_cannot_be_settled_do_not_keep_the_calls_of_d1_from_o
     for _ in range(calls):
         setting.clock.advance(1000)
         with budget(35):
-            await DocumentIndex(_CountedSql(setting.sql), setting.index, setting.clock).reconcile()
+            await DocumentIndex(CountedD1(setting.sql), setting.index, setting.clock).reconcile()
     await setting.index.show()
     found = await setting.index.shown.query(vector(1.0), namespace=index_namespace("other"), filter={}, top_k=9)
     assert len(found) == 1

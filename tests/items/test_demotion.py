@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,9 @@ from retain.errors import Unavailable
 from retain.items.demotion import AgedDemotion, Decision, DemotionCandidate
 from retain.items.placement import MATRIX, read_placements
 from retain.ledgers.errors import list_errors
-from retain.limits.d1_calls import budget, spend
-from retain.ports import Sql, SqlResult, SqlValue, Statement
+from retain.limits.d1_calls import budget
 from tests.items.world import DAY_MS, UNHURRIED, Tiered
+from tests.support.counted_d1 import CountedD1
 from tests.support.faults import Fault
 
 NOW = 1_700_000_000_000
@@ -100,21 +99,6 @@ async def test_a_run_is_bounded_and_the_next_one_continues(world: Tiered) -> Non
     assert {row["tier"] for row in world.rows()} == {"cold"}
 
 
-class _Counted:
-    """D1 as the Worker reaches it: each call is one of those that an invocation may make."""
-
-    def __init__(self, sql: Sql) -> None:
-        self._sql = sql
-
-    async def run(self, sql: str, *values: SqlValue) -> SqlResult:
-        spend()
-        return await self._sql.run(sql, *values)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        spend()
-        return await self._sql.batch(statements)
-
-
 async def test_items_that_fail_come_after_all_others_even_where_they_use_up_the_calls_of_d1(world: Tiered) -> None:
     for number in range(10):
         await world.memory().put("preferences", f"p-{number}", '{"note": "' + "x" * 2000 + '"}')
@@ -122,7 +106,7 @@ async def test_items_that_fail_come_after_all_others_even_where_they_use_up_the_
     await world.sql.run("UPDATE memory_items SET value = ? WHERE key < 'shop:acme:s-1:preferences:p-8'", email)
     world.clock.advance(30 * DAY_MS)
     demotion = world.demotion()
-    demotion._sql = _Counted(world.sql)
+    demotion._sql = CountedD1(world.sql)
     for failed, left, moved in ((7, 3, 0), (1, 0, 2)):
         with budget(15):
             done = await demotion.run()

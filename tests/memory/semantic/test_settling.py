@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from retain.errors import Unavailable
-from retain.limits.d1_calls import budget, spend
+from retain.limits.d1_calls import budget
 from retain.memory.indexer import Indexed, Settled
 from retain.memory.records.vector_names import record_id_of
 from retain.memory.scope import Scope
-from retain.ports import SqlResult, Statement, VectorEntry
+from retain.ports import VectorEntry
 from tests.memory.semantic.agreement import check_agreement
 from tests.memory.semantic.indexes import RefusingIndex, _Passing
 from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, PERSON, Substrate
 from tests.memory.semantic.test_crash_points import broken, repaired
 from tests.memory.semantic.test_reconciling import owe
 from tests.memory.semantic.test_written_rows import CountingEmbedder
+from tests.support.counted_d1 import CountedD1
 from tests.support.faults import Faults
 
 ANN = Scope("acme", "sdr", "sales", user_id="ann")
@@ -79,21 +79,6 @@ class SlowIndex(_Passing):
         if self._refused:
             raise Unavailable("the index is away")
         return await super().upsert(entries)
-
-
-class SpentD1:
-    """Counts each call of D1 against the invocation's budget, as the binding's adapter does."""
-
-    def __init__(self, substrate: Substrate) -> None:
-        self._sql = substrate.d1
-
-    async def run(self, sql: str, *values: Any) -> SqlResult:
-        spend()
-        return await self._sql.run(sql, *values)
-
-    async def batch(self, statements: Sequence[Statement]) -> list[SqlResult]:
-        spend()
-        return await self._sql.batch(statements)
 
 
 async def debts(substrate: Substrate) -> list[tuple[object, ...]]:
@@ -311,7 +296,7 @@ async def test_a_reconciler_takes_five_hundred_debts_unless_it_is_given_another_
 
 async def test_a_reconciler_ends_with_the_calls_of_d1_and_counts_no_failure_then(substrate: Substrate) -> None:
     await owe(substrate, await stored(substrate, 60))
-    substrate.sql = SpentD1(substrate)
+    substrate.sql = CountedD1(substrate.d1)
     counting = CountingEmbedder(substrate.embedder)
     substrate.embedder = counting
     with budget(4):  # the debts, a group's two, and the first of the next group
