@@ -134,6 +134,23 @@ async def test_a_worker_that_is_late_does_not_take_the_move_back_to_an_earlier_s
         assert limits(deployment, "DB_1", "acme") == [(7,)]
 
 
+async def test_a_worker_that_is_late_replaces_nothing_of_a_later_move() -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        cancelled = await deployment.mover.start("acme", "DB_1", "person:ada")
+        later: list[Move] = []
+
+        async def overtake() -> None:
+            deployment.clock.advance(LEASES.ms)
+            assert (await deployment.mover.cancel(cancelled)).state == "cancelled"
+            move = await deployment.mover.start("acme", "DB_1", "person:ada")
+            later.append(await advanced(deployment, deployment.mover, move, "copy"))
+
+        late = mover_of(deployment, DB_1=_Met(deployment.databases["DB_1"], "'arriving'", overtake))
+        assert (await late.advance(cancelled)).state == "cancelled"
+        assert (await advanced(deployment, deployment.mover, later[0])).state == "completed"
+
+
 async def test_a_worker_that_is_late_removes_nothing_of_a_tenant_that_has_moved_back() -> None:
     with living() as deployment:
         await deployment.register("acme")

@@ -50,10 +50,12 @@ GIVEN_UP = 288
 _BEFORE_SWITCH = ("prepare", "copy", "catch_up", "switch")
 
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
+# A later move replaces what one that was cancelled while the database was not bound has left; a late worker of that one
+# replaces nothing of the later one.
 _ARRIVING = """
 INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'arriving', ?2, ?3)
 ON CONFLICT (tenant_id) DO UPDATE SET state = 'arriving', shard = ?2, move_id = ?3
-  WHERE state IN ('gone', 'arriving', 'ready')
+  WHERE state = 'gone' OR (state IN ('arriving', 'ready') AND move_id <= ?3)
 """
 _LEAVING = """
 INSERT INTO tenant_places (tenant_id, state, shard, move_id) VALUES (?1, 'leaving', ?2, ?3)
