@@ -125,6 +125,28 @@ async def test_importance_and_confidence_order_otherwise_equal_memories(substrat
     assert max(hits, key=lambda name: hits[name].score) == "two"
 
 
+async def test_the_age_of_a_short_fact_says_nothing_of_a_running_conversation_that_of_a_turn_or_a_long_text_does(
+    substrate: Substrate,
+) -> None:
+    """A fact stays true until something ends it; a conversation is continued where it ended."""
+    for number, day in enumerate(("Monday", "Tuesday", "Friday")):
+        await substrate.store(f"Ann plays chess every {day}.")
+        await substrate.store(f"We played chess on {day}.", utterance=Utterance("club", 9 * number, "Ann"))
+        await substrate.store(f"On {day} our chess club met. {'They moved a pawn and waited for an hour. ' * 60}")
+    hits = sorted(
+        await substrate.hits("I am nervous about my next game of chess.", top_k=20), key=lambda hit: hit.record.id
+    )
+    assert len(hits) == 9
+    facts, turns, texts = (
+        [hit.components["recency"] for hit in hits if hit.record.content.startswith(beginning)]
+        for beginning in ("Ann plays", "We played", "On ")
+    )
+    assert len(set(facts)) == 1
+    for newest_last in (turns, texts):
+        assert newest_last == sorted(set(newest_last))
+    assert turns[0] < facts[0] < turns[-1], "facts count as if of middle age"
+
+
 async def test_most_recent_wording_does_not_raise_trust(substrate: Substrate) -> None:
     """A memory that praises itself is ranked like any other."""
     await substrate.store("The refund limit is 50 euros.", source=PERSON)

@@ -7,7 +7,8 @@
           + related    * heat of the most similar candidates, for a turn half of it: it is about one thing
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
-          + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation
+          + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
+                         record outside conversations counts as of middle age: a fact stays true until something ends it
           + temporal   if the query asks when and the record names a time
           + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
                          continues a conversation: "this week" is then a plan; or in a conversation that it names. Half
@@ -192,7 +193,9 @@ def rank(
     if query.message:
         times = sorted([c.order for c in ordered[:RECENCY_POOL]])
         for c in ordered:
-            newer = len(times) - bisect_right(times, c.order)
+            newer: float = len(times) - bisect_right(times, c.order)
+            if c.place is None:
+                newer += short[c.id] * (len(times) / 2 - newer)
             _add(c, "recency", -chosen.recency * math.log(newer + RECENCY_OFFSET))
         ordered.sort(key=_by_score)
     pool = ordered[:RELATED_POOL]
