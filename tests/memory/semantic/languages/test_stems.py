@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.probes import PROBES
-from retain.memory.recall.languages import dutch, french, german, iberian, italian, russian
+from retain.memory.recall.languages.stems import dutch, french, german, iberian, italian, russian
 from retain.memory.recall.words import fold, words
 
 STEMMERS: dict[str, tuple[Callable[[str], str], str]] = {
@@ -92,4 +92,4 @@ def test_any_word_has_a_stem_that_is_not_longer_by_more_than_an_ending(language:
 
 def test_each_language_has_its_module() -> None:
     for module in ("german", "french", "iberian", "italian", "dutch", "russian"):
-        assert importlib.import_module(f"retain.memory.recall.languages.{module}").__doc__
+        assert importlib.import_module(f"retain.memory.recall.languages.stems.{module}").__doc__

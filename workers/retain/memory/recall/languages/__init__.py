@@ -1,1 +1,1 @@
-"""Languages other than English: the language of a text, its stop words, and the stems of its words."""
+"""Languages other than English: the language of a text, its stop words, and the terms of its words."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 
-from retain.memory.recall.languages import dutch, french, german, iberian, italian, russian
 from retain.memory.recall.languages.detection import CYRILLIC, ENGLISH, LATIN, language_of
+from retain.memory.recall.languages.stems import dutch, french, german, iberian, italian, russian
 from retain.memory.recall.languages.stop_words import STOP
 from retain.memory.recall.wording import undisguised
 from retain.memory.recall.words import STOP as ENGLISH_STOP

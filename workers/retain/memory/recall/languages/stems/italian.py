@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.languages.regions import listed, longest, marked, r1_r2, romance_rv, without
+from retain.memory.recall.languages.stems.regions import listed, longest, marked, r1_r2, romance_rv, without
 
 _VOWELS = frozenset("aeiou")
 _PRONOUNS = listed(

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from retain.memory.recall.languages.regions import listed, longest, r1_r2, romance_rv, without
+from retain.memory.recall.languages.stems.regions import listed, longest, r1_r2, romance_rv, without
 
 _VOWELS = frozenset("aeiou")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.languages.regions import listed, longest, r1_r2
+from retain.memory.recall.languages.stems.regions import listed, longest, r1_r2
 
 _VOWELS = frozenset("аеиоуыэюя")
 _AFTER_A = ("а", "я")

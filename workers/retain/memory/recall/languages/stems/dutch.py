@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.languages.regions import VOWELS, listed, longest, marked, r1_r2
+from retain.memory.recall.languages.stems.regions import VOWELS, listed, longest, marked, r1_r2
 
 _FIRST = listed("heden en ene s se")
 _DERIVED = listed("end ing ig lijk baar bar")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.languages.regions import VOWELS, listed, longest, r1_r2, without
+from retain.memory.recall.languages.stems.regions import VOWELS, listed, longest, r1_r2, without
 
 _STANDARD = listed(
     "ance ique isme able iste eux ances iques ismes ables istes atrice ateur ation atrices ateurs ations logie logies"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.memory.recall.languages.regions import listed, longest, marked, r1_r2, without
+from retain.memory.recall.languages.stems.regions import listed, longest, marked, r1_r2, without
 
 _FIRST = listed("em ern er e en es s")
 _SECOND = listed("en er est et st")

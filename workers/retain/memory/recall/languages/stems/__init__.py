@@ -1,0 +1,1 @@
+"""Stemmers of the languages that full text is indexed in, except English."""
