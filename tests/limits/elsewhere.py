@@ -262,7 +262,7 @@ REASONS: Mapping[str, str] = {
     "retain.memory.recall.candidates.EXACT_LIMIT": _SEARCH,
     "retain.memory.recall.sources.matching.HELD_LIMIT": _SEARCH,
     "retain.memory.recall.sources.matching.MATCHING_LIMIT": _SEARCH,
-    "retain.memory.recall.evidence.MAX_STEMS": _SEARCH,
+    "retain.memory.recall.evidence.MAX_TERMS": _SEARCH,
     "retain.memory.recall.candidates.STANDING_LIMIT": _SEARCH,
     "retain.memory.recall.sources.full_text.TERM_LIMIT": _SEARCH,
     "retain.memory.recall.sources.nearest.MAX_QUERIES": _SEARCH,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from retain.json_text import read_own_json
 from retain.memory.recall import candidates as sources
 from retain.memory.recall.candidates import Visible
-from retain.memory.recall.evidence import MAX_STEMS, STEMS_EACH, Evidence, SearchRow, candidates_of
+from retain.memory.recall.evidence import MAX_TERMS, STEMS_EACH, Evidence, SearchRow, candidates_of
 from retain.memory.recall.query import analyse
 from retain.memory.recall.ranking import AROUND_MS, _warmth
 from retain.memory.records.record import Utterance
@@ -45,7 +45,7 @@ async def test_a_candidate_has_the_stems_of_the_query_that_its_text_has(substrat
 async def test_the_longest_query_fits_into_one_statement(substrate: Substrate) -> None:
     """D1 takes 100 KB and 32 arguments of a function."""
     stored = await substrate.store("Only w0x.")
-    [row] = await search_rows(substrate, [stored], [f"w{number}x" for number in range(MAX_STEMS)])
+    [row] = await search_rows(substrate, [stored], [f"w{number}x" for number in range(MAX_TERMS)])
     assert row.has[0] == 1
     assert not any(row.has[1:])
 

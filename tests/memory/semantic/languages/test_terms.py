@@ -1,24 +1,28 @@
 """Languages in the full-text index: a text's terms are those of its own language, and a query finds them."""
 
 import json
+from itertools import chain, combinations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.probes import PROBES
+from retain.memory.recall.evidence import MAX_TERMS
 from retain.memory.recall.languages.detection import LATIN, language_of
 from retain.memory.recall.languages.stop_words import STOP
 from retain.memory.recall.languages.terms import all_terms, index_terms, language, phrase_terms, telling_terms
 from retain.memory.recall.preparation import prepare
-from retain.memory.recall.query import analyse
+from retain.memory.recall.query import MAX_QUERY_BYTES, analyse
 from retain.memory.recall.words import STOP as ENGLISH_STOP
 from retain.memory.recall.words import fold, stem, words
 from retain.memory.records.record import NewRecord
 from retain.memory.semantic import RecallQuery
+from tests.memory.semantic.counting import CountingSql
 from tests.memory.semantic.substrate import PERSON, Substrate
 
 NOW_MS = 1_780_000_000_000
+_CONSONANTS = "bcdfghjklmnpqrstvwxz"
 
 
 def shared(text: str, query: str) -> set[str]:
@@ -146,3 +150,24 @@ async def test_recall_finds_each_language_by_its_stems(substrate: Substrate) -> 
         ("Do they die?", "die without"),
     ):
         assert word in (await memory.search(RecallQuery(question, 1)))[0].record.content
+
+
+MANY = {
+    "German": " ".join(["Die und der nicht aber ich habe", *map("".join, product(_CONSONANTS, "aeiou", _CONSONANTS))]),
+    "Chinese": "".join(
+        chain.from_iterable(combinations("后发个丰丑么体冲出千台周回姜干征斗曲松游系胡致范药蒙郁里钟面历苏采雕", 2))
+    ),
+}
+
+
+@pytest.mark.parametrize("language", MANY)
+async def test_a_long_query_of_words_with_several_forms_makes_statements_that_d1_takes(
+    substrate: Substrate, language: str
+) -> None:
+    query = MANY[language].encode()[:MAX_QUERY_BYTES].decode("utf-8", "ignore")
+    asked = analyse(query, NOW_MS)
+    assert sum(len(asked.terms(stem)) for stem in asked.stems) > MAX_TERMS
+    await substrate.store(query[:40])
+    substrate.sql = counted = CountingSql(substrate.sql)
+    assert await substrate.found(query) == [query[:40]]
+    assert 50_000 < max(len(sql) for sql, _ in counted.statements) < 100_000

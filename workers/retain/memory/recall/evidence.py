@@ -34,8 +34,11 @@ UNRELATED = 0.1
 
 STEMS_EACH = 50
 """How many of a query's stems one number stands for, with a bit for each."""
-MAX_STEMS = 30 * STEMS_EACH
-"""The stems of a query that are looked for in candidates: a function of D1 takes 32 arguments."""
+MAX_TERMS = 30 * STEMS_EACH
+"""The terms of a query that are looked for in candidates: a function of D1 takes 32 arguments, a statement 100,000 bytes.
+
+Source: https://developers.cloudflare.com/d1/platform/limits/
+"""
 
 
 class SearchRow(NamedTuple):
@@ -238,7 +241,7 @@ def candidates_of(
         if row.id in chosen and row.length <= WINDOW_LIMIT
         for step in range(-REACH, REACH + 1)
     }
-    stems = _Stems(query.counted_stems[:MAX_STEMS])
+    stems = _Stems([*looked_for(query)])
     speakers = _Speakers(query)
     found: list[Candidate] = []
     for row in rows:
@@ -247,6 +250,19 @@ def candidates_of(
             following = None if place is None else at.get((place[0], place[1] + 1))
             found.append(_candidate(row, place, following, evidence, stems[tuple(row.has)], speakers[row.speaker]))
     return found, {place: stems[tuple(row.has)] for place, row in at.items()}
+
+
+def looked_for(query: Query) -> Mapping[str, tuple[str, ...]]:
+    """Return the stems that are looked for in candidates, each with its terms: the first that have `MAX_TERMS` together."""
+    found: dict[str, tuple[str, ...]] = {}
+    room = MAX_TERMS
+    for stem in query.counted_stems:
+        terms = query.terms(stem)
+        room -= len(terms)
+        if room < 0:
+            break
+        found[stem] = terms
+    return found
 
 
 class _Stems(dict[tuple[int, ...], frozenset[str]]):

@@ -20,7 +20,7 @@ from typing import Any
 
 from retain.memory.recall.languages.detection import COMMON
 from retain.memory.recall.languages.kinds import KINDS
-from retain.memory.recall.languages.reading import denials, seen_by_patterns, signs_in, statement_terms
+from retain.memory.recall.languages.reading import comparable, denials, seen_by_patterns, signs_in, statement_terms
 from retain.memory.recall.query import Query
 from retain.memory.recall.ranking import Candidate
 from retain.memory.recall.words import fold
@@ -181,7 +181,7 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
     scores = [score for _, score in found]
     if not query.times and query.positions is None and not kinds.past.search(seen):
         _correct(query, statements, scores)
-    negated, asked = bool(signs_in(query.text, language, kinds.negating)), frozenset(query.stems)
+    negated, asked = bool(signs_in(query.text, language, kinds.negating)), comparable(query.stems, language)
     for place, own in enumerate(statements):
         if own.negated == negated or own.changed:
             continue
@@ -199,7 +199,7 @@ def _correct(query: Query, statements: Sequence[_Statement], scores: list[float]
     correcting = [(place, one) for place, one in enumerate(statements) if one.changed or one.parts]
     if not correcting:
         return
-    asked = frozenset(query.stems)
+    asked = comparable(query.stems, query.language)
     titles = COMMON.get(query.language, ())
     names = [one for one in _NAME.findall(query.text) if fold(one) not in titles]
     named = statement_terms(" ".join(names), query.language)

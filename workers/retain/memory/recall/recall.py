@@ -14,7 +14,6 @@ from retain.memory.recall import candidates as sources
 from retain.memory.recall.as_of import as_then, best_known, read_records
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.evidence import (
-    MAX_STEMS,
     UNRELATED,
     CosineScale,
     Evidence,
@@ -22,6 +21,7 @@ from retain.memory.recall.evidence import (
     SearchRow,
     candidates_of,
     first_choice,
+    looked_for,
 )
 from retain.memory.recall.outdated import CONTRASTED, contrasted, demote, facts_of_messages, read_facts
 from retain.memory.recall.query import Query, analyse
@@ -313,7 +313,7 @@ class Recall:
             others = [one for one in (*evidence.matching, *sorted(evidence.standing)) if one not in known]
             known |= await read_records(self._sql, others, visible)
             chosen = sorted(known)
-        stems = [query.terms(stem) for stem in query.counted_stems[:MAX_STEMS]]
+        stems = [*looked_for(query).values()]
         found, stated = await self._sql.batch(
             [
                 sources.with_neighbours(

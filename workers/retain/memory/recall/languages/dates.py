@@ -102,29 +102,30 @@ _DAY_FIRST = re.compile(r"\b(\d{1,2})[/-](\d{1,2})[/-]((?:19|20)\d\d)\b")
 _CJK = re.compile("[\u3041-\u30fa\u4e00-\u9fff]")
 _DIGITS = {digit: number for number, digit in enumerate("一二三四五六七八九十", start=1)} | {"两": 2, "兩": 2}
 _NUMBER = "(\\d{1,3}|十[一二]?|[一二两兩三四五六七八九])"
+_WEEK = "(?:星期|[周週]|[礼禮]拜)"
 _EASTERN: tuple[tuple[str, str], ...] = (
     ("大前天|一昨日|おととい|前天", "day before yesterday"), ("昨天|昨日|きのう|昨晚|昨夜", "yesterday"),
     ("今天|今日(?!は$)|きょう", "today"), ("后天|後天|明後日|あさって", "day after tomorrow"),
     ("明天|明日|あした", "tomorrow"),
     *((f"(?:{past})(?:の)?{day}", f"{which} {name}")
       for past, which in (
-          ("上个?(?:周|星期|礼拜)", "last"), ("下个?(?:周|星期|礼拜)", "next"), ("(?:这|本)个?(?:周|星期)", "this"))
+          (f"上[个個]?{_WEEK}", "last"), (f"下[个個]?{_WEEK}", "next"), (f"[这這本][个個]?{_WEEK}", "this"))
       for day, name in zip("一二三四五六日", _WEEKDAYS, strict=True)),
     *((f"{past}の?{day}曜日?", f"{which} {name}")
       for past, which in (("(?:先週|前の週)", "last"), ("来週", "next"), ("今週", "this"))
       for day, name in zip("月火水木金土日", _WEEKDAYS, strict=True)),
     *((f"{day}曜日", f"on {name}") for day, name in zip("月火水木金土日", _WEEKDAYS, strict=True)),
-    *((f"(?:星期|礼拜|周){day}", f"on {name}") for day, name in zip("一二三四五六日", _WEEKDAYS, strict=True)),
-    ("上个?(?:周|星期|礼拜)|先週", "last week"), ("上个?月|先月", "last month"), ("去年|昨年", "last year"),
-    ("(?:这|本)个?(?:周|星期)|今週", "this week"), ("(?:这个?|本)月|今月", "this month"), ("今年", "this year"),
-    ("下个?(?:周|星期|礼拜)|来週", "next week"), ("下个?月|来月", "next month"), ("明年|来年", "next year"),
+    *((f"{_WEEK}{day}", f"on {name}") for day, name in zip("一二三四五六日", _WEEKDAYS, strict=True)),
+    (f"上[个個]?{_WEEK}|先週", "last week"), ("上[个個]?月|先月", "last month"), ("去年|昨年", "last year"),
+    (f"[这這本][个個]?{_WEEK}|今週", "this week"), ("(?:[这這][个個]?|本)月|今月", "this month"), ("今年", "this year"),
+    (f"下[个個]?{_WEEK}|来週", "next week"), ("下[个個]?月|来月", "next month"), ("明年|来年", "next year"),
 )  # fmt: skip
 _COUNTED = (
     ("(?:天|日)", "day"),
-    ("个?(?:星期|周|礼拜|週間?)", "week"),
+    (f"[个個]?(?:{_WEEK}|週間)", "week"),
     ("(?:个|個|か|ヶ|カ|ケ)月", "month"),
     ("年", "year"),
-    ("个?小?(?:小时|時間)", "hour"),
+    ("[个個]?(?:小[时時]|時間)", "hour"),
 )
 
 

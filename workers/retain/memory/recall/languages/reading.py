@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from retain.memory.recall.languages.detection import ENGLISH
+from retain.memory.recall.languages.han import simplified
 from retain.memory.recall.languages.kinds import CHINESE, JAPANESE, KINDS
 from retain.memory.recall.languages.terms import phrase_terms, telling_terms
 from retain.memory.recall.words import fold, stem, telling, words
@@ -30,7 +32,9 @@ def language_of_kinds(text: str, code: str | None) -> str:
 
 def seen_by_patterns(text: str, language: str) -> str:
     """Return a text as the patterns of a language expect it."""
-    if language == ENGLISH or language in _UNSPACED:
+    if language == CHINESE:
+        return simplified(text)
+    if language in (ENGLISH, JAPANESE):
         return text
     return fold(text).replace("\u2019", "'")
 
@@ -38,7 +42,8 @@ def seen_by_patterns(text: str, language: str) -> str:
 def signs_in(text: str, language: str, signs: frozenset[str]) -> frozenset[str]:
     """Return which of the words a text has; in Chinese and Japanese, which of the parts of a text."""
     if language in _UNSPACED:
-        return frozenset(sign for sign in signs if sign in text)
+        seen = seen_by_patterns(text, language)
+        return frozenset(sign for sign in signs if sign in seen)
     return signs.intersection(words(text))
 
 
@@ -50,14 +55,19 @@ def denials(text: str, language: str) -> tuple[list[str], str]:
 
 
 def statement_terms(text: str, language: str) -> frozenset[str]:
-    """Return the terms of the words that indicate what a text is about, as a query in the language has them."""
+    """Return the terms of the words that indicate what a text is about, as `comparable` has those of a query."""
     if language not in _UNSPACED:
         return frozenset(telling_terms(text, language))
     return frozenset(
         stem(word)
-        for word in telling(words(text))
+        for word in telling(words(seen_by_patterns(text, language)))
         if _GRAMMAR.isdisjoint(word) and (language == CHINESE or not _HIRAGANA.fullmatch(word))
     )
+
+
+def comparable(stems: Sequence[str], language: str) -> frozenset[str]:
+    """Return the stems of a query as `statement_terms` has them: of a Chinese one in simplified characters."""
+    return frozenset(map(simplified, stems) if language == CHINESE else stems)
 
 
 @cache

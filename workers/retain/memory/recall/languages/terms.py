@@ -4,7 +4,8 @@ English, and every language without stems here, has the term of a word alone: it
 German text has German's mark before its German stem: so "die" there is not what "die" is in English, and no language
 ranks by another one's counts. What belongs to no language has no mark in any text: numbers, ids, addresses. Names are
 indexed both ways, since a question in another language has them, too; a query looks for both terms of each word, and finds
-texts whose language does not show, and those indexed before there were marks.
+texts whose language does not show, and those indexed before there were marks. A Chinese word is looked for in traditional
+and in simplified characters (`languages.han`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from retain.memory.recall.languages.detection import CYRILLIC, ENGLISH, LATIN, language_of
+from retain.memory.recall.languages.han import other_forms
 from retain.memory.recall.languages.stems import dutch, french, german, iberian, italian, russian
 from retain.memory.recall.languages.stop_words import STOP
 from retain.memory.recall.wording import undisguised
@@ -94,7 +96,8 @@ def _terms(found: Sequence[str], languages: Sequence[str], *, own: bool = False)
     terms: dict[str, tuple[str, ...]] = {}
     for word in found:
         marked = [_term(word, one) for one in languages if own or _has_stem(word)]
-        first, *others = dict.fromkeys([*marked, stem(word)] if own else [stem(word), *marked])
+        plain = [stem(word), *other_forms(word)]
+        first, *others = dict.fromkeys([*marked, *plain] if own else [*plain, *marked])
         terms[first] = tuple(others)
     return terms
 
