@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from retain.errors import InvalidInput
 from retain.json_text import read_json_as_written
+from retain.memory.recall.languages.han import simplified
 from retain.memory.recall.words import fold, words_and_letters
 from retain.memory.records.record import composed
 
@@ -27,7 +28,8 @@ class Term:
     """Adjacent words. Case, diacritics and punctuation do not matter; parts of words do not match.
 
     So `ann@shop.example` is found in "From <Ann@shop.example>:" and not in "joann@shop.example". In scripts without spaces
-    between words (Chinese, Japanese, Thai …) every letter is a word, with or without spaces between.
+    between words (Chinese, Japanese, Thai …) every letter is a word, with or without spaces between, and a traditional Chinese
+    one is the same word as the simplified one.
     """
 
     words: tuple[str, ...]
@@ -84,7 +86,7 @@ def is_subject(found: object, wanted: str) -> bool:
 
 def _words(text: str) -> list[str]:
     folded = fold(text)
-    return words_and_letters(folded if folded.isascii() else folded.translate(_UNDIVIDED))
+    return words_and_letters(folded if folded.isascii() else simplified(folded.translate(_UNDIVIDED)))
 
 
 def _joined(found: Sequence[str]) -> str:
