@@ -28,8 +28,8 @@ class Term:
     """Adjacent words. Case, diacritics and punctuation do not matter; parts of words do not match.
 
     So `ann@shop.example` is found in "From <Ann@shop.example>:" and not in "joann@shop.example". In scripts without spaces
-    between words (Chinese, Japanese, Thai …) every letter is a word, with or without spaces between, and a traditional Chinese
-    one is the same word as the simplified one.
+    between words (Chinese, Japanese, Thai …) every letter is a word, with or without spaces between; a traditional Chinese
+    one is the simplified one.
     """
 
     words: tuple[str, ...]
