@@ -192,6 +192,27 @@ def test_a_field_that_a_body_does_not_have_is_refused_by_its_name(
     assert server.sent == []
 
 
+@pytest.mark.parametrize("part", ["", ".", "..", None], ids=["nothing", "a dot", "two dots", "None"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(lambda retain, part: retain.users.forget(part), id="a user"),
+        pytest.param(lambda retain, part: retain.memories.delete(part), id="a memory"),
+        pytest.param(lambda retain, part: retain.attachments.download(part), id="an attachment"),
+        pytest.param(lambda retain, part: retain.runs.start(part, "hi"), id="an agent"),
+        pytest.param(lambda retain, part: retain.runs.stream(part, "hi"), id="a stream"),
+        pytest.param(lambda retain, part: retain.runs.get("sdr", "desk", part), id="a run"),
+    ],
+)
+def test_what_cannot_be_one_part_of_an_address_is_refused_before_anything_is_sent(
+    library: Any, kind: str, call: Callable[[Any, Any], Any], part: Any
+) -> None:
+    server = Server(library)
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, lambda retain: call(retain, part))
+    assert (refused.value.code, refused.value.status, server.sent) == ("invalid_id", None, [])
+
+
 def test_a_run_brings_the_schema_of_its_answer_and_a_list_the_time_of_what_was_known(library: Any, kind: str) -> None:
     server = Server(library, standing(), httpx.Response(200, json={"memories": [], "cursor": None}))
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}

@@ -80,6 +80,21 @@ test("the attempts are counted", async () => {
   assert.equal(sent.length, QUICK.attempts);
 });
 
+test("what cannot be one part of an address is refused before anything is sent", async () => {
+  for (const part of ["", ".", "..", undefined, null, {}]) {
+    const { retain, sent } = client();
+    const calls = [
+      retain.users.forget(part),
+      retain.memories.delete(part),
+      retain.attachments.download(part),
+      retain.runs.start(part, { input: "hi" }),
+      retain.runs.stream(part, { input: "hi" })[Symbol.asyncIterator]().next(),
+    ];
+    for (const call of calls) await assert.rejects(call, { name: "RetainError", code: "invalid_id", status: undefined });
+    assert.deepEqual(sent, []);
+  }
+});
+
 test("what Retain does not answer is an unexpected answer", async () => {
   const { retain } = client(new Response("<html>", { status: 403 }));
   await assert.rejects(retain.memories.get("x"), { code: "unexpected_answer", status: 403 });

@@ -73,8 +73,16 @@ def _write_api(described: Path, target: Path) -> None:
     options: list[str | Path] = ["--meta", "none", "--config", _CONFIG, "--fail-on-warning", "--output-path", target]
     run([generator, "generate", "--path", described, *options])
 
+    for operation in target.glob("api/*/*.py"):
+        operation.write_text(_with_checked_ids(operation.read_text()))
     models = target / "models" / "__init__.py"
     models.write_text(_on_demand(models.read_text()))
+
+
+def _with_checked_ids(module: str) -> str:
+    """Return the module of an operation as one that refuses what is not one part of its path."""
+    checked = re.sub(r'\bquote\(str\((\w+)\), safe=""\)', r"path_part(\1)", module)
+    return checked.replace("from urllib.parse import quote\n", "from retain_client.values import path_part\n")
 
 
 _ON_DEMAND = '''"""The models. Each is imported when it is first named: all of them take a quarter of a second."""

@@ -9,6 +9,8 @@ NO_ANSWER = "no_answer"
 """The code when the server did not answer: the connection failed or broke, or the time was up."""
 NOT_A_PROBLEM = "unexpected_answer"
 """The code when an answer is not what Retain answers: something between the client and Retain sent it."""
+INVALID_ID = "invalid_id"
+"""The code when an id cannot be one part of an address: nothing was sent."""
 
 
 class RetainError(Exception):

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Protocol, Self, TypeVar
+from urllib.parse import quote
 
 from retain_client.api.types import UNSET, Response, Unset
-from retain_client.errors import NOT_A_PROBLEM, RetainError
+from retain_client.errors import INVALID_ID, NOT_A_PROBLEM, RetainError
 
 Value = TypeVar("Value")
 
@@ -23,6 +24,13 @@ class Body(Protocol):
 
 
 Sent = TypeVar("Sent", bound=Body)
+
+
+def path_part(value: object) -> str:
+    """Return an id as one part of a path. Raises: RetainError (code `invalid_id`) for one that leads to another path."""
+    if not isinstance(value, str) or value in ("", ".", ".."):
+        raise RetainError(f"{value!r} is not an id that an address can name; nothing was sent", code=INVALID_ID)
+    return quote(value, safe="")
 
 
 def or_unset(value: Value | None) -> Value | Unset:

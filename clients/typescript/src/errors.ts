@@ -3,6 +3,9 @@ export const NO_ANSWER = "no_answer";
 /** The code when an answer is not what Retain answers: something between the client and Retain sent it. */
 export const UNEXPECTED_ANSWER = "unexpected_answer";
 
+/** The code when an id cannot be one part of an address: nothing was sent. */
+export const INVALID_ID = "invalid_id";
+
 export interface Circumstances {
   /** Why, stable; the server's docs/errors.md lists them. */
   code: string;

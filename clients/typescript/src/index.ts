@@ -10,7 +10,7 @@ import { type Retries, USUAL } from "./retries.js";
 import { Runs } from "./runs.js";
 import type { Api } from "./schemas.js";
 import type { paths } from "./schema.js";
-import { retrying, type Send } from "./transport.js";
+import { pathOf, retrying, type Send } from "./transport.js";
 import { Tokens, Users } from "./users.js";
 import { Schedules } from "./schedules.js";
 import { Webhooks } from "./webhooks.js";
@@ -62,6 +62,7 @@ export class Retain {
     this.api = createClient<paths, "application/json">({
       baseUrl: url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      pathSerializer: pathOf,
       fetch: retrying(send, retries, timeoutS),
     });
     this.runs = new Runs(this.api, tenant, retries, timeoutS);

@@ -1,8 +1,19 @@
-import { noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
+import { defaultPathSerializer } from "openapi-fetch";
+
+import { INVALID_ID, noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
 import { afterAnswer, afterFailure, repeatable, type Retries, sleep } from "./retries.js";
 
 /** What sends a request. */
 export type Send = (request: Request) => Promise<Response>;
+
+/** Return a path with its ids. Throws a RetainError (code `invalid_id`) for one that leads to another path. */
+export function pathOf(path: string, ids: Record<string, unknown>): string {
+  for (const id of Object.values(ids)) {
+    if (typeof id === "string" && !["", ".", ".."].includes(id)) continue;
+    throw new RetainError(`${JSON.stringify(id)} is not an id that an address can name; nothing was sent`, { code: INVALID_ID });
+  }
+  return defaultPathSerializer(path, ids);
+}
 
 /**
  * Return a `fetch` that repeats what failed or was refused for now, and throws a RetainError for what was refused.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mimetypes
 from collections.abc import Sequence
-from urllib.parse import quote
 
 import httpx
 
@@ -14,7 +13,7 @@ from retain_client.api.models.attachment import Attachment
 from retain_client.api.models.attachments import Attachments as AttachmentsPage
 from retain_client.api.types import Unset
 from retain_client.asynchronous.pages import AsyncPages
-from retain_client.values import answered, given, or_unset
+from retain_client.values import answered, given, or_unset, path_part
 
 
 class AsyncAttachments:
@@ -24,7 +23,7 @@ class AsyncAttachments:
         self._api = api
         self._http = http
         self._tenant = tenant
-        self._path = f"/v1/agents/{quote(tenant, safe='')}/attachments"
+        self._path = f"/v1/agents/{path_part(tenant)}/attachments"
 
     async def upload(
         self, content: bytes, *, name: str | None = None, media_type: str | None = None, user: str | None = None
@@ -59,7 +58,7 @@ class AsyncAttachments:
 
     async def download(self, attachment_id: str) -> bytes:
         """Return an attachment's content. Raises: RetainError."""
-        response = await self._http.get(f"{self._path}/{quote(attachment_id, safe='')}/content")
+        response = await self._http.get(f"{self._path}/{path_part(attachment_id)}/content")
         return response.content
 
     async def delete(self, attachment_id: str) -> None:
