@@ -57,6 +57,12 @@ def package(generated: None, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(params=["Retain", "AsyncRetain"])
+def kind(request: pytest.FixtureRequest) -> str:
+    """Which of the two Python clients."""
+    return str(request.param)
+
+
 @pytest.fixture
 def application(server: LocalServer, api: httpx.Client, tenant: Callable[[], str]) -> Application:
     """An application with a tenant of its own."""

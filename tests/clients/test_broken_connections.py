@@ -21,11 +21,6 @@ def wire(application: Application) -> Iterator[Wire]:
         yield laid
 
 
-@pytest.fixture(params=["Retain", "AsyncRetain"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 def names_of(library: Any, kind: str, wire: Wire, application: Application, **run: str) -> list[str]:
     """Return the names of the events of a run that is streamed over the wire."""
     quick = library.Retries(first_pause_s=0.01)

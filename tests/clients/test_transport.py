@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import traceback
 from collections.abc import Callable, Sequence
@@ -13,62 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-STARTED = 'id: 0\nevent: run.started\ndata: {"run_id": "1", "instance_id": "desk"}\n\n'
-COMPLETED = {"run_id": "1", "instance_id": "desk", "status": "completed", "output": "done", "steps": 1}
-SPENT = {
-    "usage": {"input_tokens": 1, "output_tokens": 1, "delegated_tokens": 0, "delegations": 0, "cached_input_tokens": 0},
-    "memory": {"episodes_used": 0, "records_used": 0, "messages_used": 0},
-}
-ENDED = f"id: 4\nevent: run.completed\ndata: {json.dumps(COMPLETED | SPENT)}\n\n"
-
-
-def problem(status: int, code: str, **headers: str) -> httpx.Response:
-    body = {"code": code, "detail": "no", "request_id": "r1", "limit": 7}
-    return httpx.Response(status, json=body, headers={name.replace("_", "-"): value for name, value in headers.items()})
-
-
-def streamed(*events: str) -> httpx.Response:
-    return httpx.Response(200, text="".join(events), headers={"content-type": "text/event-stream"})
-
-
-class Server:
-    """Answers with these, one after the other. sent: the requests."""
-
-    def __init__(self, library: Any, *answers: httpx.Response | Exception) -> None:
-        self.sent: list[httpx.Request] = []
-        self._answers = list(answers)
-        self._library = library
-
-    def _answer(self, request: httpx.Request) -> httpx.Response:
-        self.sent.append(request)
-        found = self._answers.pop(0)
-        if isinstance(found, Exception):
-            raise found
-        return found
-
-    def calling(self, kind: str, call: Callable[[Any], Any]) -> Any:
-        """Return what a call of a client answers, or the names of a stream's events."""
-        quick = self._library.Retries(attempts=3, first_pause_s=0.001, longest_pause_s=0.01)
-        options: dict[str, Any] = {"retries": quick, "transport": httpx.MockTransport(self._answer)}
-        if kind == "Retain":
-            with self._library.Retain("https://retain.example", "k", "acme", **options) as retain:
-                found = call(retain)
-                return [event.name for event in found] if hasattr(found, "last_event_id") else found
-        return asyncio.run(self._asynchronously(call, options))
-
-    async def _asynchronously(self, call: Callable[[Any], Any], options: dict[str, Any]) -> Any:
-        async with self._library.AsyncRetain("https://retain.example", "k", "acme", **options) as retain:
-            found = call(retain)
-            return [event.name async for event in found] if hasattr(found, "last_event_id") else await found
-
-
-@pytest.fixture(params=["Retain", "AsyncRetain"])
-def kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-def standing() -> httpx.Response:
-    return httpx.Response(202, json={"run_id": "1", "instance_id": "desk", "status": "running"})
+from tests.clients.canned import ENDED, STARTED, Server, problem, standing, streamed
 
 
 def test_a_run_whose_answer_is_lost_is_sent_again_with_the_same_key_and_body(library: Any, kind: str) -> None:
@@ -300,15 +244,23 @@ def test_a_list_reads_its_pages_as_they_are_needed(library: Any) -> None:
     assert [request.url.query for request in server.sent] == [b"limit=2", b"limit=2&cursor=next"]
 
 
-@given(st.lists(st.tuples(st.sampled_from(["a", "b.c"]), st.text(), st.none() | st.integers(0, 99)), max_size=5))
-def test_events_are_read_as_they_were_written(library: Any, events: list[tuple[str, str, int | None]]) -> None:
+@given(
+    st.lists(st.tuples(st.sampled_from(["a", "b.c"]), st.text(), st.none() | st.integers(0, 99)), max_size=5),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.integers(1, 30),
+    st.booleans(),
+)
+def test_events_are_read_as_they_were_written(
+    library: Any, events: list[tuple[str, str, int | None]], end: str, size: int, ascii_only: bool
+) -> None:
     lines = []
     for name, text, number in events:
         lines += [": a comment", f"event: {name}", *([] if number is None else [f"id: {number}"])]
-        lines += [f"data: {line}" for line in json.dumps({"text": text}, indent=1).split("\n")]
+        lines += [f"data: {line}" for line in json.dumps({"text": text}, indent=1, ensure_ascii=ascii_only).split("\n")]
         lines.append("")
     reader = library.server_events.EventReader()
-    read = [event for line in lines if (event := reader.feed(line)) is not None]
+    written = "".join(f"{line}{end}" for line in [*lines, ":"]).encode()
+    read = [event for at in range(0, len(written), size) for event in reader.feed(written[at : at + size])]
     assert [(event.name, event.data["text"], event.id) for event in read] == [
         (name, text, None if number is None else str(number)) for name, text, number in events
     ]

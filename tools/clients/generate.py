@@ -74,15 +74,18 @@ def _write_api(described: Path, target: Path) -> None:
     run([generator, "generate", "--path", described, *options])
 
     for operation in target.glob("api/*/*.py"):
-        operation.write_text(_with_checked_ids(operation.read_text()))
+        operation.write_text(_with_checks(operation.read_text()))
     models = target / "models" / "__init__.py"
     models.write_text(_on_demand(models.read_text()))
 
 
-def _with_checked_ids(module: str) -> str:
-    """Return the module of an operation as one that refuses what is not one part of its path."""
+def _with_checks(module: str) -> str:
+    """Return the module of an operation as one that refuses what is not one part of its path, or not its answer."""
     checked = re.sub(r'\bquote\(str\((\w+)\), safe=""\)', r"path_part(\1)", module)
-    return checked.replace("from urllib.parse import quote\n", "from retain_client.values import path_part\n")
+    checked = checked.replace(
+        "from urllib.parse import quote\n", "from retain_client.values import path_part, reading\n"
+    )
+    return checked.replace("\ndef _build_response(", "\n@reading\ndef _build_response(")
 
 
 _ON_DEMAND = '''"""The models. Each is imported when it is first named: all of them take a quarter of a second."""

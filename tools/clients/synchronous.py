@@ -14,7 +14,7 @@ _WORDS: Mapping[str, str] = {
     "__aexit__": "__exit__",
     "__aiter__": "__iter__",
     "aclose": "close",
-    "aiter_lines": "iter_lines",
+    "aiter_bytes": "iter_bytes",
     "aread": "read",
     "asynchronous": "synchronous",
     "asyncio": "time",

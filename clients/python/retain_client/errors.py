@@ -49,8 +49,13 @@ class RetainError(Exception):
 _SHOWN = frozenset({"type", "title", "status", "detail", "code", "request_id"})
 
 
+def is_refusal(status: int, headers: Mapping[str, str]) -> bool:
+    """Return whether an answer has not what was asked for. Retain answers no page: one is of a login before it."""
+    return status >= 300 or headers.get("content-type", "").lower().startswith("text/html")
+
+
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError:
-    """Return the error that an answer with a status of 300 or more is. headers: names in any case that get() accepts."""
+    """Return the error that a refusal is. headers: names in any case that get() accepts."""
     after = retry_after_s(headers)
     request_id = headers.get("x-request-id")
     try:
@@ -68,6 +73,14 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError
         return RetainError(
             f"status {status}: {text}", code=NOT_A_PROBLEM, status=status, retry_after_s=after, request_id=request_id
         )
+
+
+def not_retains(status: int, headers: Mapping[str, str], why: str) -> RetainError:
+    """Return the error that an answer which is not as the document has it is. It does not show the answer's values."""
+    came = f"status {status}, {headers.get('content-type', 'without a type')}"
+    request_id = headers.get("x-request-id")
+    message = f"the answer is not one of Retain's ({came}): {why}"
+    return RetainError(message, code=NOT_A_PROBLEM, status=status, request_id=request_id)
 
 
 def _problems(found: object) -> str:

@@ -1,18 +1,27 @@
-"""Server-sent events, read line by line.
+"""Server-sent events, read as they arrive.
 
 Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
 """
 
 from __future__ import annotations
 
-import json
+import codecs
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from retain_client.api.models.run_result import RunResult
+from retain_client.values import json_object
 
 LAST = frozenset({"run.completed", "run.failed", "run.cancelled"})
 """Events after which none follows."""
+_LINE_END = re.compile(r"\r\n|\n|\r(?!\Z)")  # the LF of a CR at the end may arrive later
+
+
+def is_stream(headers: Mapping[str, str]) -> bool:
+    """Return whether an answer is a stream of events."""
+    return headers.get("content-type", "").startswith("text/event-stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +44,21 @@ class StreamedEvent:
 
 
 class EventReader:
-    """Puts the lines of a stream together. One connection has one reader: an unfinished event ends with it."""
+    """Puts the pieces of a stream together. One connection has one reader: an unfinished event ends with it."""
 
     def __init__(self) -> None:
+        self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
+        self._rest = ""
         self._name = ""
         self._id: str | None = None
         self._data: list[str] = []
 
-    def feed(self, line: str) -> StreamedEvent | None:
-        """Take one line without its newline; return the event that it completes, None if it completes none."""
+    def feed(self, piece: bytes) -> list[StreamedEvent]:
+        """Take a piece; return the events that it completes. Raises: ValueError for one whose data is not an object."""
+        *lines, self._rest = _LINE_END.split(self._rest + self._decoder.decode(piece))
+        return [event for line in lines if (event := self._take(line)) is not None]
+
+    def _take(self, line: str) -> StreamedEvent | None:
         if not line:
             return self._completed()
         field, _, value = line.partition(":")
@@ -60,4 +75,4 @@ class EventReader:
     def _completed(self) -> StreamedEvent | None:
         name, lines, event_id = self._name, self._data, self._id
         self._name, self._data, self._id = "", [], None
-        return StreamedEvent(name, json.loads("\n".join(lines)), event_id) if lines else None
+        return StreamedEvent(name, json_object("\n".join(lines)), event_id) if lines else None

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any, Protocol, Self, TypeVar
 from urllib.parse import quote
 
+import httpx
+
+from retain_client.api.errors import UnexpectedStatus
 from retain_client.api.types import UNSET, Response, Unset
-from retain_client.errors import INVALID_ID, NOT_A_PROBLEM, RetainError
+from retain_client.errors import INVALID_ID, RetainError, not_retains
 
 Value = TypeVar("Value")
 
@@ -69,13 +75,37 @@ def _dropped(given_value: Any, sent: Any) -> str | None:
     return None
 
 
+def json_object(text: str | bytes) -> dict[str, Any]:
+    """Return the object that a text is in JSON. Raises: ValueError for another text."""
+    found = json.loads(text)
+    if not isinstance(found, dict):
+        raise ValueError("it is not an object")
+    return found
+
+
+@contextmanager
+def fitting(response: httpx.Response | Response[Any]) -> Iterator[None]:
+    """Read an answer within. Raises: RetainError (code `unexpected_answer`) when it does not fit the document."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, UnexpectedStatus) as error:
+        why = "it has another status" if isinstance(error, UnexpectedStatus) else f"{type(error).__name__}: {error}"
+        raise not_retains(int(response.status_code), response.headers, why) from error
+
+
+def reading(build: Callable[..., Value]) -> Callable[..., Value]:
+    """Return a generated function that reads an answer as one that raises RetainError for what does not fit."""
+
+    @wraps(build)
+    def read(*, client: Any, response: httpx.Response) -> Value:
+        with fitting(response):
+            return build(client=client, response=response)
+
+    return read
+
+
 def answered(response: Response[Any], kind: type[Value]) -> Value:
     """Return what a generated function read. Raises: RetainError (code `unexpected_answer`) for anything else."""
     if isinstance(response.parsed, kind):
         return response.parsed
-    raise RetainError(
-        f"the answer with status {int(response.status_code)} is not one of Retain's",
-        code=NOT_A_PROBLEM,
-        status=int(response.status_code),
-        request_id=response.headers.get("x-request-id"),
-    )
+    raise not_retains(int(response.status_code), response.headers, "it has another status")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import httpx
 
 from retain_client.api import AuthenticatedClient
-from retain_client.api.api.attachments import delete_attachment, get_attachment, list_attachments
+from retain_client.api.api.attachments import create_attachment, delete_attachment, get_attachment, list_attachments
 from retain_client.api.models.attachment import Attachment
 from retain_client.api.models.attachments import Attachments as AttachmentsPage
 from retain_client.api.types import Unset
@@ -37,7 +37,7 @@ class AsyncAttachments:
         response = await self._http.post(
             self._path, content=content, params=given(name=name, user=user), headers={"content-type": known}
         )
-        return Attachment.from_dict(response.json())
+        return answered(create_attachment._build_response(client=self._api, response=response), Attachment)
 
     def list(self, *, user: str | None = None, limit: int | None = None) -> AsyncPages[Attachment]:
         """Return attachments, the newest first. limit: of one page."""

@@ -53,7 +53,7 @@ class AsyncRetain:
             event_hooks={"response": [raise_refusal]},
         )
         self.tenant = tenant
-        self.api = AuthenticatedClient(base_url=url, token=key)
+        self.api = AuthenticatedClient(base_url=url, token=key, raise_on_unexpected_status=True)
         self.api.set_async_httpx_client(self._http)
         self.runs = AsyncRuns(self.api, self._http, retries, tenant)
         self.attachments = AsyncAttachments(self.api, self._http, tenant)

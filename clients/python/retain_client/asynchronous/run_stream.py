@@ -13,8 +13,8 @@ from retain_client.api.models.run_result import RunResult
 from retain_client.asynchronous.pause import sleep
 from retain_client.errors import NO_ANSWER, RetainError
 from retain_client.retries import Retries
-from retain_client.server_events import EventReader, StreamedEvent
-from retain_client.values import or_unset
+from retain_client.server_events import EventReader, StreamedEvent, is_stream
+from retain_client.values import fitting, or_unset
 
 
 class AsyncRunStream:
@@ -58,26 +58,28 @@ class AsyncRunStream:
                         yield event
                         if event.is_last:
                             return
-            except httpx.TransportError as error:
+            except (httpx.TransportError, httpx.DecodingError) as error:
                 await self._pause(error)
 
     async def _events(self, response: httpx.Response) -> AsyncIterator[StreamedEvent]:
         """Yield the events of one connection. Raises: httpx.TransportError when it breaks."""
-        if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            await response.aread()
-            self._note_run(response.json())
+        if not is_stream(response.headers):
+            with fitting(response):
+                self._note_begun(response.json())
             return
         reader = EventReader()
         heard = False
-        async for line in response.aiter_lines():
+        async for piece in response.aiter_bytes():
             heard = True
-            event = reader.feed(line)
-            if event is not None:
+            with fitting(response):
+                events = reader.feed(piece)
+            for event in events:
                 self._failures = 0
-                self._note(event)
+                with fitting(response):
+                    self._note(event)
                 yield event
         if not heard:
-            raise httpx.RemoteProtocolError("the stream ended without a line")
+            raise httpx.RemoteProtocolError("the stream ended without a piece")
 
     def _request(self) -> dict[str, Any]:
         """Return what httpx is asked: to begin the run until it is known, then to follow it."""
@@ -99,10 +101,15 @@ class AsyncRunStream:
             self._note_run(event.data)
         self.result = event.result
 
-    def _note_run(self, data: dict[str, Any]) -> None:
-        self.run_id, self.instance_id = data["run_id"], data["instance_id"]
+    def _note_begun(self, data: dict[str, Any]) -> None:
+        if self.run_id is not None:
+            raise ValueError("the events of a run are a stream")
+        self._note_run(data)
 
-    async def _pause(self, error: httpx.TransportError) -> None:
+    def _note_run(self, data: dict[str, Any]) -> None:
+        self.run_id, self.instance_id = str(data["run_id"]), str(data["instance_id"])
+
+    async def _pause(self, error: Exception) -> None:
         self._failures += 1
         pause = self._retries.after_failure(self._failures, sent=True, again=True)
         if pause is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import httpx
 
 from retain_client.asynchronous.pause import sleep
-from retain_client.errors import NO_ANSWER, RetainError, refusal, retry_after_s
+from retain_client.errors import NO_ANSWER, RetainError, is_refusal, refusal, retry_after_s
 from retain_client.retries import Retries, repeatable
+from retain_client.server_events import is_stream
 
 _INVALID = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
@@ -27,9 +28,11 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
             attempt += 1
             try:
                 response = await self._inner.handle_async_request(request)
+                if not is_stream(response.headers):  # an answer is one whose body arrived, too
+                    await response.aread()
             except _INVALID:  # its message may have a header's value, which may be the key
                 raise RetainError("the request is not valid for HTTP, and was not sent", code=NO_ANSWER) from None
-            except httpx.TransportError as error:
+            except (httpx.TransportError, httpx.DecodingError) as error:
                 pause = self._retries.after_failure(attempt, sent=not isinstance(error, _NEVER_SENT), again=again)
                 if pause is None:
                     raise RetainError(str(error) or type(error).__name__, code=NO_ANSWER) from error
@@ -48,6 +51,6 @@ class AsyncRetryingTransport(httpx.AsyncBaseTransport):
 
 async def raise_refusal(response: httpx.Response) -> None:
     """Raises: RetainError when Retain, or something before it, refused the request."""
-    if response.status_code >= 300:
+    if is_refusal(response.status_code, response.headers):
         await response.aread()
         raise refusal(response.status_code, response.headers, response.content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from retain_client.api.models.users import Users as UsersPage
 from retain_client.api.types import UNSET, Unset
 from retain_client.asynchronous.pages import AsyncPages
 from retain_client.asynchronous.pause import sleep
-from retain_client.values import answered, given, or_unset
+from retain_client.values import answered, fitting, given, json_object, or_unset
 
 
 class AsyncUsers:
@@ -69,8 +68,10 @@ class AsyncUsers:
         cursor: str | Unset = UNSET
         while True:
             response = await export_user.asyncio_detailed(self._tenant, user, client=self._api, cursor=cursor)
-            for line in response.content.splitlines():
-                yield json.loads(line)
+            with fitting(response):
+                lines = [json_object(line) for line in response.content.splitlines()]
+            for line in lines:
+                yield line
             following = response.headers.get("x-next-cursor")
             if following is None:
                 return
