@@ -131,3 +131,10 @@ def test_an_event_that_does_not_fit_is_one_error(library: Any, kind: str, data: 
     with pytest.raises(library.RetainError) as failed:
         server.calling(kind, lambda retain: retain.runs.stream("sdr", "hi"))
     assert (failed.value.code, len(server.sent)) == ("unexpected_answer", 1)
+
+
+def test_events_of_a_run_that_are_not_a_stream_are_one_error(library: Any, kind: str) -> None:
+    server = Server(library, standing(), standing())
+    with pytest.raises(library.RetainError) as failed:
+        server.calling(kind, lambda retain: retain.runs.stream("sdr", "hi"))
+    assert (failed.value.code, [request.method for request in server.sent]) == ("unexpected_answer", ["POST", "GET"])

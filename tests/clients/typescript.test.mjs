@@ -28,7 +28,7 @@ const streamed = (...pieces) =>
 function client(...answers) {
   const sent = [];
   const fetch = async (request) => {
-    sent.push({ method: request.method, url: request.url, headers: request.headers, body: await request.text() });
+    sent.push({ method: request.method, redirect: request.redirect, url: request.url, headers: request.headers, body: await request.text() });
     const next = answers.shift();
     if (next instanceof Error) throw next;
     return next;
@@ -172,4 +172,85 @@ test("a stream that only breaks is given up", async () => {
     for await (const _ of retain.runs.follow("sdr", "desk", "1"));
   }, { code: "no_answer" });
   assert.equal(sent.length, QUICK.attempts);
+});
+
+const cut = (begun, type = "application/json", status = 200) =>
+  new Response(
+    new ReadableStream({
+      pull(controller) {
+        if (begun) controller.enqueue(new TextEncoder().encode(begun));
+        else controller.error(new TypeError("terminated"));
+        begun = "";
+      },
+    }),
+    { status, headers: { "content-type": type } },
+  );
+const page = () => new Response("<title>Sign in</title>", { headers: { "content-type": "text/html; charset=utf-8" } });
+const all = async (rows) => {
+  for await (const _ of rows);
+};
+
+test("a run whose answer is cut in its body is sent again with the same key", async () => {
+  const answer = { run_id: "1", instance_id: "desk", status: "running" };
+  const { retain, sent } = client(cut('{"run_id"'), cut('{"code"', "application/problem+json", 503), Response.json(answer));
+  assert.deepEqual(await retain.runs.start("sdr", { input: "hello" }), answer);
+  assert.equal(new Set(sent.map((one) => one.headers.get("idempotency-key"))).size, 1);
+});
+
+test("answers that are only cut are one error, and a POST without a key is not repeated", async () => {
+  const { retain, sent } = client(cut("{"), cut("{"), cut("{"), cut("{"));
+  await assert.rejects(retain.memories.get("x"), { name: "RetainError", code: "no_answer" });
+  assert.equal(sent.length, QUICK.attempts);
+  await assert.rejects(retain.webhooks.rotate("x"), { name: "RetainError", code: "no_answer" });
+  assert.equal(sent.length, QUICK.attempts + 1);
+});
+
+test("a body that stalls fails after the time that the client waits", async () => {
+  const stalled = () => new Response(new ReadableStream({ start: (begun) => begun.enqueue(new Uint8Array([123])) }));
+  const options = { url: "https://retain.example", tenant: "acme", timeoutS: 0.01, retries: QUICK };
+  const retain = new Retain({ ...options, fetch: async () => stalled() });
+  await assert.rejects(retain.memories.get("x"), { name: "RetainError", code: "no_answer" });
+});
+
+const CALLS = {
+  "a deletion": (retain) => retain.memories.delete("x"),
+  "a file": (retain) => retain.attachments.download("x"),
+  "one thing": (retain) => retain.memories.get("x"),
+  "a list": (retain) => all(retain.users.list()),
+  "an export": (retain) => all(retain.users.export("x")),
+  "an erasure": (retain) => retain.users.forget("x"),
+  "a stream": (retain) => all(retain.runs.stream("sdr", { input: "hi" })),
+  "a stream of a run": (retain) => all(retain.runs.follow("sdr", "desk", "1")),
+};
+
+for (const [name, call] of Object.entries(CALLS)) {
+  test(`a page instead of ${name} is one error that shows it`, async () => {
+    const { retain, sent } = client(page());
+    await assert.rejects(call(retain), { name: "RetainError", code: "unexpected_answer", status: 200, message: /Sign in/ });
+    assert.equal(sent.length, 1);
+  });
+  const others = { "not JSON": () => new Response("ok"), "other JSON": () => Response.json({ ok: true }) };
+  for (const [kind, other] of Object.entries(others)) {
+    if (name === "a file" || (kind === "other JSON" && ["one thing", "an export"].includes(name))) continue;
+    test(`${kind} instead of ${name} is one error`, async () => {
+      const { retain, sent } = client(other());
+      await assert.rejects(call(retain), { name: "RetainError", code: "unexpected_answer" });
+      assert.equal(sent.length, 1);
+    });
+  }
+}
+
+for (const data of ["{", "[]", "7", "null"]) {
+  test(`an event whose data is ${data} is one error`, async () => {
+    const { retain, sent } = client(streamed(`event: run.started\ndata: ${data}\n\n`));
+    await assert.rejects(CALLS["a stream"](retain), { name: "RetainError", code: "unexpected_answer" });
+    assert.equal(sent.length, 1);
+  });
+}
+
+test("a run's events that are not a stream are one error, and are not asked for again", async () => {
+  const standing = () => Response.json({ run_id: "1", instance_id: "desk", status: "running" });
+  const { retain, sent } = client(standing(), standing());
+  await assert.rejects(CALLS["a stream"](retain), { name: "RetainError", code: "unexpected_answer" });
+  assert.deepEqual(sent.map((one) => one.method), ["POST", "GET"]);
 });

@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** ifMatch: the version that must be current; 0 for an agent that must not be there. The last change wins without it. */
 export interface ChangeOptions {
@@ -69,7 +69,7 @@ export class Agents {
   /** Delete an agent of the tenant: it begins no more runs. Its versions and memories stay. */
   async delete(agentType: string, options: ChangeOptions = {}): Promise<void> {
     const params = this.change(agentType, options);
-    await this.api.DELETE("/v1/tenants/{tenant}/agents/{agent_type}", { params });
+    deleted(await this.api.DELETE("/v1/tenants/{tenant}/agents/{agent_type}", { params }));
   }
 
   private change(agentType: string, { ifMatch }: ChangeOptions) {

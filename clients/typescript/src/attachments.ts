@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** name: what the model reads; a File has its own. mediaType: a Blob has its own. user: only their runs may name the file. */
 export interface UploadOptions {
@@ -61,7 +61,7 @@ export class Attachments {
   /** Delete an attachment: no run reads it any more. */
   async delete(attachmentId: string): Promise<void> {
     const params = { path: this.path(attachmentId) };
-    await this.api.DELETE("/v1/agents/{tenant}/attachments/{attachment_id}", { params });
+    deleted(await this.api.DELETE("/v1/agents/{tenant}/attachments/{attachment_id}", { params }));
   }
 
   private path(attachmentId: string) {

@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** The conversations of a tenant. Each is an instance of an agent. */
 export class Conversations {
@@ -49,7 +49,7 @@ export class Conversations {
   /** Delete a conversation with everything that its instance holds. */
   async delete(agentType: string, instanceId: string): Promise<void> {
     const params = { path: this.path(agentType, instanceId) };
-    await this.api.DELETE("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}", { params });
+    deleted(await this.api.DELETE("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}", { params }));
   }
 
   private path(agentType: string, instanceId: string) {

@@ -44,7 +44,18 @@ export function noAnswer(cause: unknown): RetainError {
   return new RetainError(cause instanceof Error ? cause.message : String(cause), { code: NO_ANSWER, cause });
 }
 
-/** Return the error that an answer with a status of 300 or more is. */
+/** Return the error that an answer is which is not as the document has it. It does not show the answer's values. */
+export function notRetains(why: string, status?: number, cause?: unknown): RetainError {
+  return new RetainError(`the answer is not one of Retain's: ${why}`, { code: UNEXPECTED_ANSWER, status, cause });
+}
+
+/** Return whether an answer has not what was asked for. Retain answers no page: one is of a login before it. */
+export function isRefusal(response: Response): boolean {
+  const isPage = response.headers.get("content-type")?.toLowerCase().startsWith("text/html") ?? false;
+  return !(response.status >= 200 && response.status < 300) || isPage;
+}
+
+/** Return the error that a refusal is. */
 export async function refusal(response: Response): Promise<RetainError> {
   const text = await response.text().catch(() => "");
   const known = {
@@ -73,10 +84,17 @@ export function retryAfterS(headers: Headers): number | undefined {
   return /^[0-9]+$/.test(named) ? Number(named) : undefined;
 }
 
+/** Return the object that a text is in JSON. Throws a RetainError (code `unexpected_answer`) for another text. */
+export function objectOf(text: string): Record<string, unknown> {
+  const found = parsed(text);
+  if (found === undefined) throw notRetains("it is not an object in JSON");
+  return found;
+}
+
 function parsed(text: string): Record<string, unknown> | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : undefined;
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Record<string, unknown>) : undefined;
   } catch {
     return undefined;
   }

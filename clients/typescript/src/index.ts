@@ -8,7 +8,7 @@ import { Conversations } from "./conversations.js";
 import { Memories } from "./memories.js";
 import { type Retries, USUAL } from "./retries.js";
 import { Runs } from "./runs.js";
-import type { Api } from "./schemas.js";
+import { type Api, reading } from "./schemas.js";
 import type { paths } from "./schema.js";
 import { pathOf, retrying, type Send } from "./transport.js";
 import { Tokens, Users } from "./users.js";
@@ -59,12 +59,13 @@ export class Retain {
     const retries = { ...USUAL, ...options.retries };
     const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
     this.tenant = tenant;
-    this.api = createClient<paths, "application/json">({
+    const api = createClient<paths, "application/json">({
       baseUrl: url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
       pathSerializer: pathOf,
       fetch: retrying(send, retries, timeoutS),
     });
+    this.api = reading(api);
     this.runs = new Runs(this.api, tenant, retries, timeoutS);
     this.attachments = new Attachments(this.api, tenant);
     this.memories = new Memories(this.api, tenant);

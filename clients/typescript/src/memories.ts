@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** A tenant's memories. `user_id`, `agent_type` and `house` say whose; without them a memory is the whole tenant's. */
 export class Memories {
@@ -53,7 +53,7 @@ export class Memories {
   /** Delete a memory: it is no longer found. */
   async delete(memoryId: string): Promise<void> {
     const params = { path: { tenant: this.tenant, id: memoryId } };
-    await this.api.DELETE("/v1/tenants/{tenant}/memories/{id}", { params });
+    deleted(await this.api.DELETE("/v1/tenants/{tenant}/memories/{id}", { params }));
   }
 
   /** Store a conversation's messages and extract facts; the same request is the same job. */

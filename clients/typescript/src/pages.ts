@@ -1,3 +1,5 @@
+import { notRetains } from "./errors.js";
+
 /** One page of a list, and the cursor of the next one. */
 export type Page<Item> = [items: readonly Item[], cursor: string | null | undefined];
 
@@ -15,6 +17,7 @@ export class Pages<Item> implements AsyncIterable<Item> {
     let cursor: { cursor?: string } = {};
     for (;;) {
       const [items, following] = await this.read(cursor);
+      if (!Array.isArray(items)) throw notRetains("it has no list");
       yield items;
       if (following === null || following === undefined) return;
       cursor = { cursor: following };

@@ -1,7 +1,8 @@
-import { noAnswer, RetainError } from "./errors.js";
+import { noAnswer, notRetains, objectOf, RetainError } from "./errors.js";
+import { piecesOf } from "./pieces.js";
 import { afterFailure, type Retries, sleep } from "./retries.js";
 import type { Schemas } from "./schemas.js";
-import { eventsOf, resultOf, type StreamedEvent } from "./server-events.js";
+import { eventsOf, isStream, resultOf, type StreamedEvent } from "./server-events.js";
 
 /** How a stream connects: to a run that begins, or to one that is known. Answers as `fetch` does. */
 export interface Connections {
@@ -60,8 +61,8 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
 
   /** Yield the events of one connection. Throws what reading throws when it breaks. */
   private async *events(response: Response): AsyncGenerator<StreamedEvent, void, undefined> {
-    if (!response.headers.get("content-type")?.startsWith("text/event-stream") || response.body === null) {
-      this.noteRun(await response.json());
+    if (!isStream(response) || response.body === null) {
+      this.noteBegun(objectOf(await response.text()));
       return;
     }
     let heard = false;
@@ -81,6 +82,12 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
     this.result = resultOf(event);
   }
 
+  private noteBegun({ run_id, instance_id }: Record<string, unknown>): void {
+    if (this.runId !== undefined) throw notRetains("the events of a run are a stream");
+    if (typeof run_id !== "string" || typeof instance_id !== "string") throw notRetains("it is neither a stream nor a run");
+    this.noteRun({ run_id, instance_id });
+  }
+
   private noteRun(data: { run_id: string; instance_id: string }): void {
     this.runId = data.run_id;
     this.instanceId = data.instance_id;
@@ -91,31 +98,5 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
     const pause = afterFailure(this.retries, this.failures, true);
     if (pause === undefined) throw noAnswer(error);
     await sleep(pause, this.signal);
-  }
-}
-
-/** Yield the pieces of a body. Throws when it breaks, or is silent for so many seconds. */
-async function* piecesOf(body: ReadableStream<Uint8Array>, silenceS: number): AsyncGenerator<Uint8Array> {
-  const reader = body.getReader();
-  try {
-    for (;;) {
-      const { done, value } = await heardWithin(reader.read(), silenceS);
-      if (done) return;
-      yield value;
-    }
-  } finally {
-    await reader.cancel().catch(() => undefined);
-  }
-}
-
-async function heardWithin<Heard>(waited: Promise<Heard>, seconds: number): Promise<Heard> {
-  let timer: ReturnType<typeof setTimeout> | undefined;
-  const silence = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`nothing was heard for ${seconds} s`)), seconds * 1000);
-  });
-  try {
-    return await Promise.race([waited, silence]);
-  } finally {
-    clearTimeout(timer);
   }
 }

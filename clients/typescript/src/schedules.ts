@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** Runs that begin without being asked for. */
 export class Schedules {
@@ -45,7 +45,7 @@ export class Schedules {
 
   /** Delete a schedule. Its runs stay. */
   async delete(scheduleId: string): Promise<void> {
-    await this.api.DELETE("/v1/tenants/{tenant}/schedules/{schedule_id}", { params: { path: this.path(scheduleId) } });
+    deleted(await this.api.DELETE("/v1/tenants/{tenant}/schedules/{schedule_id}", { params: { path: this.path(scheduleId) } }));
   }
 
   private async change(scheduleId: string, body: Schemas["ScheduleStateBody"]): Promise<Schemas["Schedule"]> {

@@ -1,3 +1,4 @@
+import { objectOf } from "./errors.js";
 import type { Schemas } from "./schemas.js";
 
 interface Called {
@@ -39,6 +40,11 @@ export type StreamedEvent = {
 
 const LAST: ReadonlySet<string> = new Set(["run.completed", "run.failed", "run.cancelled"]);
 
+/** Return whether an answer is a stream of events. */
+export function isStream(response: Response): boolean {
+  return response.headers.get("content-type")?.startsWith("text/event-stream") ?? false;
+}
+
 /** Return the run's result if this is its last event. */
 export function resultOf(event: StreamedEvent): Schemas["RunResult"] | undefined {
   return LAST.has(event.name) ? (event.data as Schemas["RunResult"]) : undefined;
@@ -78,6 +84,6 @@ function note(fields: Map<string, string>, line: string): void {
 
 function eventOf(fields: Map<string, string>, data: string): StreamedEvent {
   const id = fields.get("id");
-  const event = { name: fields.get("event"), data: JSON.parse(data), ...(id === undefined ? {} : { id }) };
-  return event as StreamedEvent;
+  const event = { name: fields.get("event"), data: objectOf(data), ...(id === undefined ? {} : { id }) };
+  return event as unknown as StreamedEvent;
 }

@@ -1,7 +1,9 @@
 import { defaultPathSerializer } from "openapi-fetch";
 
-import { INVALID_ID, noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
+import { INVALID_ID, isRefusal, noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
+import { piecesOf } from "./pieces.js";
 import { afterAnswer, afterFailure, repeatable, type Retries, sleep } from "./retries.js";
+import { isStream } from "./server-events.js";
 
 /** What sends a request. */
 export type Send = (request: Request) => Promise<Response>;
@@ -19,7 +21,7 @@ export function pathOf(path: string, ids: Record<string, unknown>): string {
  * Return a `fetch` that repeats what failed or was refused for now, and throws a RetainError for what was refused.
  *
  * What the caller aborts ends with the signal's own reason.
- * @param timeoutS how long the server may take until it begins to answer
+ * @param timeoutS how long the server may be silent
  */
 export function retrying(send: Send, retries: Retries, timeoutS: number): Send {
   return async (request) => {
@@ -29,7 +31,7 @@ export function retrying(send: Send, retries: Retries, timeoutS: number): Send {
       let pause: number | undefined;
       try {
         const response = await within(request.clone(), send, timeoutS);
-        if (response.status < 300) return response;
+        if (!isRefusal(response)) return response;
         pause = afterAnswer(retries, attempt, response.status, retryAfterS(response.headers), again);
         if (pause === undefined) throw await refusal(response);
         await response.body?.cancel();
@@ -48,8 +50,18 @@ async function within(request: Request, send: Send, timeoutS: number): Promise<R
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(new Error(`no answer within ${timeoutS} s`)), timeoutS * 1000);
   try {
-    return await send(new Request(request, { signal: AbortSignal.any([request.signal, late.signal]) }));
+    const response = await send(new Request(request, { signal: AbortSignal.any([request.signal, late.signal]) }));
+    clearTimeout(timer);
+    return await arrived(response, timeoutS);
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Return an answer once its body has arrived; a stream of events at once. */
+async function arrived(response: Response, timeoutS: number): Promise<Response> {
+  if (response.body === null || isStream(response)) return response;
+  const pieces: BlobPart[] = [];
+  for await (const piece of piecesOf(response.body, timeoutS)) pieces.push(piece as BlobPart);
+  return new Response(new Blob(pieces), response);
 }

@@ -1,3 +1,4 @@
+import { notRetains, objectOf } from "./errors.js";
 import { Pages } from "./pages.js";
 import { sleep } from "./retries.js";
 import { answered, type Api, type Query, type Schemas } from "./schemas.js";
@@ -40,8 +41,10 @@ export class Users {
     const params = { path: { tenant: this.tenant, user } };
     for (;;) {
       const erasure = answered(await this.api.DELETE("/v1/tenants/{tenant}/users/{user}", { params }));
-      if (erasure.retry_after_ms === null || Date.now() + erasure.retry_after_ms > until) return erasure;
-      await sleep(erasure.retry_after_ms / 1000);
+      const pauseMs = erasure.retry_after_ms;
+      if (pauseMs !== null && typeof pauseMs !== "number") throw notRetains("it is not an erasure");
+      if (pauseMs === null || Date.now() + pauseMs > until) return erasure;
+      await sleep(pauseMs / 1000);
     }
   }
 
@@ -51,7 +54,7 @@ export class Users {
     for (;;) {
       const params = { path: { tenant: this.tenant, user }, query };
       const found = await this.api.GET("/v1/tenants/{tenant}/users/{user}/export", { params, parseAs: "text" });
-      for (const line of String(found.data ?? "").split("\n")) if (line !== "") yield JSON.parse(line);
+      for (const line of String(found.data ?? "").split("\n")) if (line !== "") yield objectOf(line);
       const cursor = found.response.headers.get("x-next-cursor");
       if (cursor === null) return;
       query = { cursor };

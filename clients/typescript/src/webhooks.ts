@@ -1,5 +1,5 @@
 import { Pages } from "./pages.js";
-import { answered, type Api, type Query, type Schemas } from "./schemas.js";
+import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
 
 /** Where a tenant's applications hear of runs. */
 export class Webhooks {
@@ -31,7 +31,7 @@ export class Webhooks {
 
   /** Delete a webhook: what it was not sent yet is not sent. */
   async delete(webhookId: string): Promise<void> {
-    await this.api.DELETE("/v1/tenants/{tenant}/webhooks/{webhook_id}", { params: { path: this.path(webhookId) } });
+    deleted(await this.api.DELETE("/v1/tenants/{tenant}/webhooks/{webhook_id}", { params: { path: this.path(webhookId) } }));
   }
 
   /** Return what a webhook was sent and is owed, the messages of the newest runs first. */
