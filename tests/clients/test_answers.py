@@ -138,3 +138,10 @@ def test_events_of_a_run_that_are_not_a_stream_are_one_error(library: Any, kind:
     with pytest.raises(library.RetainError) as failed:
         server.calling(kind, lambda retain: retain.runs.stream("sdr", "hi"))
     assert (failed.value.code, [request.method for request in server.sent]) == ("unexpected_answer", ["POST", "GET"])
+
+
+def test_a_redirect_is_one_error_that_names_where_it_leads(library: Any, kind: str) -> None:
+    server = Server(library, httpx.Response(302, headers={"location": "https://login.example/"}))
+    with pytest.raises(library.RetainError, match=r"login\.example") as failed:
+        server.calling(kind, lambda retain: retain.memories.delete("x"))
+    assert (failed.value.code, failed.value.status, len(server.sent)) == ("unexpected_answer", 302, 1)

@@ -254,3 +254,9 @@ test("a run's events that are not a stream are one error, and are not asked for 
   await assert.rejects(CALLS["a stream"](retain), { name: "RetainError", code: "unexpected_answer" });
   assert.deepEqual(sent.map((one) => one.method), ["POST", "GET"]);
 });
+
+test("a redirect is not followed: it leads away from Retain, perhaps with the key", async () => {
+  const { retain, sent } = client(new Response(null, { status: 302, headers: { location: "https://login.example/" } }));
+  await assert.rejects(retain.memories.delete("x"), { code: "unexpected_answer", status: 302, message: /login\.example/ });
+  assert.equal(sent[0].redirect, "manual");
+});

@@ -69,7 +69,7 @@ def refusal(status: int, headers: Mapping[str, str], body: bytes) -> RetainError
             details={name: value for name, value in problem.items() if name not in _SHOWN},
         )
     except (ValueError, KeyError, TypeError):
-        text = body[:200].decode(errors="replace")
+        text = headers.get("location") or body[:200].decode(errors="replace")
         return RetainError(
             f"status {status}: {text}", code=NOT_A_PROBLEM, status=status, retry_after_s=after, request_id=request_id
         )

@@ -65,7 +65,8 @@ export async function refusal(response: Response): Promise<RetainError> {
   };
   const problem = parsed(text);
   if (typeof problem?.["code"] !== "string" || typeof problem["detail"] !== "string") {
-    return new RetainError(`status ${response.status}: ${text.slice(0, 200)}`, { ...known, code: UNEXPECTED_ANSWER });
+    const target = response.headers.get("location") ?? "";
+    return new RetainError(`status ${response.status}: ${target || text.slice(0, 200)}`, { ...known, code: UNEXPECTED_ANSWER });
   }
   const { type: _type, title: _title, status: _status, detail, code, request_id, ...details } = problem;
   const requestId = known.requestId ?? String(request_id);

@@ -63,6 +63,7 @@ export class Retain {
       baseUrl: url,
       headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
       pathSerializer: pathOf,
+      redirect: "manual",
       fetch: retrying(send, retries, timeoutS),
     });
     this.api = reading(api);
