@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -69,6 +71,15 @@ def test_the_message_of_a_refusal_names_each_place_that_does_not_fit(library: An
         server.calling(kind, lambda retain: retain.memories.recall("x"))
     assert refused.value.message == "the body does not fit: a: b; c: d"
     assert refused.value.details["problems"] == body["problems"]
+
+
+def test_an_error_reaches_another_process_whole(library: Any, kind: str) -> None:
+    server = Server(library, problem(429, "run_quota", retry_after="60"))
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, lambda retain: retain.memories.get("x"))
+    for arrived in (pickle.loads(pickle.dumps(refused.value)), copy.copy(refused.value)):
+        assert type(arrived) is library.RetainError
+        assert (vars(arrived), arrived.args) == (vars(refused.value), ("no",))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 
 NO_ANSWER = "no_answer"
 """The code when the server did not answer: the connection failed or broke, or the time was up."""
@@ -40,6 +41,10 @@ class RetainError(Exception):
         self.retry_after_s = retry_after_s
         self.request_id = request_id
         self.details: Mapping[str, object] = details or {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how it is made again from its pickle: by default, without its code, which fails in the receiver."""
+        return partial(type(self), self.message, code=self.code), (), vars(self)
 
     def __str__(self) -> str:
         """Return the code with the message."""
