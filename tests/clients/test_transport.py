@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import json
 import pickle
@@ -15,6 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clients.canned import ENDED, STARTED, Server, problem, standing, streamed
+
+MANY = 110
+"""More than the connections that httpx opens by default."""
 
 
 def test_a_run_whose_answer_is_lost_is_sent_again_with_the_same_key_and_body(library: Any, kind: str) -> None:
@@ -230,6 +234,33 @@ def test_who_leaves_a_stream_early_leaves_no_connection_open(library: Any, kind:
         return next(iter(retain.runs.stream("sdr", "hello"))).name if kind == "Retain" else first(retain)
 
     assert server.calling(kind, first_of) == "run.started"
+
+
+def test_a_stream_waits_for_no_other_one_however_many_are_open(library: Any) -> None:
+    all_begun = asyncio.Event()
+    connections = 0
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connections
+        connections += 1
+        if connections == MANY:
+            all_begun.set()
+        await all_begun.wait()
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{STARTED}{ENDED}".encode())
+        writer.close()
+
+    async def names(retain: Any) -> list[str]:
+        return [event.name async for event in retain.runs.stream("sdr", "hello")]
+
+    async def streams() -> list[list[str]]:
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        once = library.Retries(attempts=1)
+        async with server, library.AsyncRetain(url, "k", "acme", timeout_s=5, retries=once) as retain:
+            return await asyncio.gather(*(names(retain) for _ in range(MANY)))
+
+    assert asyncio.run(streams()) == [["run.started", "run.completed"]] * MANY
 
 
 def test_a_list_reads_its_pages_as_they_are_needed(library: Any) -> None:

@@ -22,6 +22,8 @@ from retain_client.retries import Retries
 from retain_client.version import __version__
 
 _CONNECT_S = 10.0
+_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=20)
+"""Each open stream has a connection: with a limit, a run would wait until another one ends."""
 
 
 class AsyncRetain:
@@ -49,7 +51,7 @@ class AsyncRetain:
             base_url=url,
             headers={"authorization": f"Bearer {key}", "user-agent": f"retain-client/{__version__} (python)"},
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
-            transport=AsyncRetryingTransport(transport or httpx.AsyncHTTPTransport(), retries),
+            transport=AsyncRetryingTransport(transport or httpx.AsyncHTTPTransport(limits=_LIMITS), retries),
             event_hooks={"response": [raise_refusal]},
         )
         self.tenant = tenant
