@@ -140,6 +140,24 @@ def test_events_of_a_run_that_are_not_a_stream_are_one_error(library: Any, kind:
     assert (failed.value.code, [request.method for request in server.sent]) == ("unexpected_answer", ["POST", "GET"])
 
 
+def test_a_stream_that_ends_without_an_event_is_asked_for_again_after_a_pause(
+    library: Any, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+
+    async def asleep(seconds: float) -> None:
+        pauses.append(seconds)
+
+    monkeypatch.setattr("retain_client.asynchronous.run_stream.sleep", asleep)
+    monkeypatch.setattr("retain_client.synchronous.run_stream.sleep", pauses.append)
+    server = Server(library, *[streamed(": still here\n\n") for _ in range(5)], streamed(STARTED), streamed(ENDED))
+    assert server.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1")) == [
+        "run.started",
+        "run.completed",
+    ]
+    assert pauses == [0.001] * 5
+
+
 def test_a_redirect_is_one_error_that_names_where_it_leads(library: Any, kind: str) -> None:
     server = Server(library, httpx.Response(302, headers={"location": "https://login.example/"}))
     with pytest.raises(library.RetainError, match=r"login\.example") as failed:

@@ -260,3 +260,14 @@ test("a redirect is not followed: it leads away from Retain, perhaps with the ke
   await assert.rejects(retain.memories.delete("x"), { code: "unexpected_answer", status: 302, message: /login\.example/ });
   assert.equal(sent[0].redirect, "manual");
 });
+
+test("a stream that ends without an event is asked for again after a pause", async () => {
+  const quiet = Array.from({ length: 5 }, () => streamed(": still here\n\n"));
+  const ended = streamed('event: run.completed\ndata: {"run_id": "1"}\n\n');
+  const answers = [...quiet, ended];
+  const retries = { ...QUICK, firstPauseS: 0.02 };
+  const retain = new Retain({ url: "https://retain.example", tenant: "acme", retries, fetch: async () => answers.shift() });
+  const begun = performance.now();
+  await all(retain.runs.follow("sdr", "desk", "1"));
+  assert.ok(performance.now() - begun >= 5 * 19);
+});

@@ -66,14 +66,18 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
       return;
     }
     let heard = false;
+    let brought = false;
     for await (const event of eventsOf(piecesOf(response.body, this.silenceS))) {
       heard = true;
       if (event === undefined) continue;
       this.failures = 0;
+      brought = true;
       this.note(event);
       yield event;
     }
     if (!heard) throw new Error("the stream ended without a line");
+    // A server or a proxy that only cuts is not asked without a pause.
+    if (!brought) await sleep(this.retries.firstPauseS, this.signal);
   }
 
   private note(event: StreamedEvent): void {

@@ -68,18 +68,20 @@ class AsyncRunStream:
                 self._note_begun(response.json())
             return
         reader = EventReader()
-        heard = False
+        heard = brought = False
         async for piece in response.aiter_bytes():
             heard = True
             with fitting(response):
                 events = reader.feed(piece)
             for event in events:
-                self._failures = 0
+                self._failures, brought = 0, True
                 with fitting(response):
                     self._note(event)
                 yield event
         if not heard:
             raise httpx.RemoteProtocolError("the stream ended without a piece")
+        if not brought:  # a server or a proxy that only cuts is not asked without a pause
+            await sleep(self._retries.first_pause_s)
 
     def _request(self) -> dict[str, Any]:
         """Return what httpx is asked: to begin the run until it is known, then to follow it."""
