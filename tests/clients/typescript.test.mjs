@@ -271,3 +271,32 @@ test("a stream that ends without an event is asked for again after a pause", asy
   await all(retain.runs.follow("sdr", "desk", "1"));
   assert.ok(performance.now() - begun >= 5 * 19);
 });
+
+test("what cannot be an address or a key is refused at once without the key", () => {
+  const url = "https://retain.example";
+  for (const [options, message] of [
+    [{ url: "retain.example" }, /address/],
+    [{ url: "ftp://retain.example" }, /http/],
+    [{ url: `${url}/?a=b` }, /ends with its path/],
+    [{ url: `${url}/base#top` }, /ends with its path/],
+    [{ url: "https://ann:SECRET@retain.example" }, /no user and no password/],
+    [{ url, key: "" }, /key must be/],
+    [{ url, key: "SEC\nRET" }, /key must be/],
+    [{ url, key: "SECR\u00c9T" }, /key must be/],
+  ]) {
+    assert.throws(
+      () => new Retain({ tenant: "acme", ...options }),
+      (error) => error instanceof TypeError && message.test(error.message) && !/SEC/.test(error.message),
+      JSON.stringify(options),
+    );
+  }
+});
+
+test("a deployment may have a path, with a slash at its end or without", async () => {
+  for (const url of ["https://retain.example/base", "https://retain.example/base/"]) {
+    const sent = [];
+    const fetch = async (request) => (sent.push(request.url), Response.json({}));
+    await new Retain({ url, tenant: "acme", fetch }).memories.get("x");
+    assert.deepEqual(sent, ["https://retain.example/base/v1/tenants/acme/memories/x"]);
+  }
+});

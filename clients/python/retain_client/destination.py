@@ -17,6 +17,10 @@ def checked_url(url: str) -> str:
         raise ValueError(f"url is not an address: {error}") from error
     if parsed.scheme not in ("http", "https") or not parsed.host:
         raise ValueError(f"url must begin with https:// or http://, and name a host: {url!r}")
+    if parsed.userinfo:
+        raise ValueError("url must have no user and no password")
+    if "?" in url or "#" in url:
+        raise ValueError("url ends with its path: it has no ? and no #")
     return url
 
 

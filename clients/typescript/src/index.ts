@@ -5,6 +5,7 @@ import createClient from "openapi-fetch";
 import { Agents } from "./agents.js";
 import { Attachments } from "./attachments.js";
 import { Conversations } from "./conversations.js";
+import { checkedKey, checkedUrl } from "./destination.js";
 import { Memories } from "./memories.js";
 import { type Retries, USUAL } from "./retries.js";
 import { Runs } from "./runs.js";
@@ -39,7 +40,11 @@ export interface RetainOptions {
   fetch?: Send;
 }
 
-/** One tenant of a deployment, reached with a key of an application or a token of its user. */
+/**
+ * One tenant of a deployment, reached with a key of an application or a token of its user.
+ *
+ * Its constructor throws a TypeError for what cannot be an address or a key.
+ */
 export class Retain {
   readonly tenant: string;
   /** Every operation of the document, with its types. It retries and throws as the others do. */
@@ -60,8 +65,8 @@ export class Retain {
     const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
     this.tenant = tenant;
     const api = createClient<paths, "application/json">({
-      baseUrl: url,
-      headers: key === undefined ? {} : { authorization: `Bearer ${key}` },
+      baseUrl: checkedUrl(url),
+      headers: key === undefined ? {} : { authorization: `Bearer ${checkedKey(key)}` },
       pathSerializer: pathOf,
       redirect: "manual",
       fetch: retrying(send, retries, timeoutS),
