@@ -300,3 +300,28 @@ test("a deployment may have a path, with a slash at its end or without", async (
     assert.deepEqual(sent, ["https://retain.example/base/v1/tenants/acme/memories/x"]);
   }
 });
+
+test("a choice about retries that is undefined is the usual one", async () => {
+  const sent = [];
+  const fetch = async (request) => {
+    sent.push(request);
+    if (sent.length > 5) throw new Error("without end");
+    return problem(503, "contended");
+  };
+  const retries = { ...QUICK, attempts: undefined };
+  const retain = new Retain({ url: "https://retain.example", tenant: "acme", retries, fetch });
+  await assert.rejects(retain.memories.get("x"), { code: "contended" });
+  assert.equal(sent.length, 4);
+});
+
+test("who waits for a run no longer waits once the signal is aborted", async () => {
+  const abort = new AbortController();
+  const silent = (request) =>
+    new Promise((_, reject) => {
+      request.signal.addEventListener("abort", () => reject(request.signal.reason));
+      abort.abort(new Error("the page was left"));
+    });
+  const options = { url: "https://retain.example", tenant: "acme", timeoutS: 1, retries: QUICK, fetch: silent };
+  const waited = new Retain(options).runs.wait("sdr", "desk", "1", { signal: abort.signal });
+  await assert.rejects(waited, { message: "the page was left" });
+});

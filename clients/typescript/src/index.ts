@@ -61,7 +61,11 @@ export class Retain {
 
   constructor(options: RetainOptions) {
     const { url, key, tenant, timeoutS = 60 } = options;
-    const retries = { ...USUAL, ...options.retries };
+    const retries = {
+      attempts: options.retries?.attempts ?? USUAL.attempts,
+      firstPauseS: options.retries?.firstPauseS ?? USUAL.firstPauseS,
+      longestPauseS: options.retries?.longestPauseS ?? USUAL.longestPauseS,
+    };
     const send = options.fetch ?? ((request: Request) => globalThis.fetch(request));
     this.tenant = tenant;
     const api = createClient<paths, "application/json">({

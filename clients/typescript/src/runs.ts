@@ -66,10 +66,17 @@ export class Runs {
   }
 
   /** Return a run. */
-  async get(agentType: string, instanceId: string, runId: string): Promise<Run> {
-    const params = { path: this.path(agentType, instanceId, runId) };
+  async get(
+    agentType: string,
+    instanceId: string,
+    runId: string,
+    options: { signal?: AbortSignal } = {},
+  ): Promise<Run> {
     return answered(
-      await this.api.GET("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}", { params }),
+      await this.api.GET("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}", {
+        params: { path: this.path(agentType, instanceId, runId) },
+        ...signalled(options.signal),
+      }),
     );
   }
 
@@ -87,7 +94,7 @@ export class Runs {
     const pollS = options.pollS ?? 1;
     const until = Date.now() + ((options.timeoutS ?? 600) - pollS) * 1000;
     for (;;) {
-      const run = await this.get(agentType, instanceId, runId);
+      const run = await this.get(agentType, instanceId, runId, options);
       if (hasEnded(run) || run.waiting_for?.kind === "approval" || Date.now() > until) return run;
       await sleep(pollS, options.signal);
     }
