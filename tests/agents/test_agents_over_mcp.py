@@ -15,6 +15,7 @@ from retain.agents.routes import ROUTER
 from retain.application_keys.tokens import BoundUser
 from retain.errors import Forbidden
 from retain.http import Request
+from retain.mcp.server import PROBLEM
 from retain.tenants.register import Tenants
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment, LocalInstances, Upstream
@@ -109,6 +110,9 @@ async def test_the_official_client_calls_an_agent_and_gets_what_its_schema_says(
         wrong = await client.call_tool("clerk", {"text": "hi"})
         assert wrong.is_error
         assert text_of(wrong).startswith("invalid_body")
+        # clients hold what a failed call has as data to the schema: MCP's own one for TypeScript does
+        assert wrong.structured_content is None
+        assert (wrong.meta or {})[PROBLEM]["status"] == 400
 
 
 async def test_a_failed_run_is_a_failed_call(serve: Callable[..., Server]) -> None:
@@ -122,7 +126,7 @@ async def test_a_failed_run_is_a_failed_call(serve: Callable[..., Server]) -> No
             await server.ask("tasks/update", taskId=task["taskId"], inputResponses={key: {"action": "decline"}})
             task = await server.task(task["taskId"])
     assert (task["status"], task["result"]["isError"]) == ("completed", True)
-    assert task["result"]["structuredContent"]["code"] == "turn_limit"
+    assert task["result"]["_meta"][PROBLEM]["code"] == "turn_limit"
 
 
 async def test_a_run_is_a_task_that_asks_for_an_approval_and_then_has_the_answer(serve: Callable[..., Server]) -> None:

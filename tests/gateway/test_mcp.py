@@ -12,6 +12,7 @@ from mcp_types import TextContent
 from retain.errors import Misconfigured, NoSuchTool
 from retain.gateway.mcp import PAGE
 from retain.http import Request, Response
+from retain.mcp.server import PROBLEM
 from tests.gateway.setting import PARAMETERS, SECRET, TENANT, TOOL, Setting, request
 from tests.support.mcp_client import HERE, MODES, Mode, connected
 
@@ -67,10 +68,9 @@ async def test_an_error_in_a_call_is_reported_to_the_model(setting: Setting, mod
     assert (unfit.is_error, broken.is_error) == (True, True)
     assert texts(unfit)[0].startswith("invalid_arguments: ")
     assert "status: 400" in texts(unfit)[0]
-    assert unfit.structured_content is not None
-    assert unfit.structured_content["path"] == "/order_id"
+    assert (unfit.meta or {})[PROBLEM]["path"] == "/order_id"
     assert texts(broken)[0].startswith("upstream_status: the tool's upstream answered 503")
-    data = broken.structured_content or {}
+    data = (broken.meta or {})[PROBLEM]
     assert (data["code"], data["status"], data["upstream_status"]) == ("upstream_status", 503, 503)
 
 

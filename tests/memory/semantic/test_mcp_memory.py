@@ -11,6 +11,7 @@ import pytest
 from mcp import Client, MCPError
 from mcp_types import TextContent
 
+from retain.mcp.server import PROBLEM
 from tests.support.mcp_client import MODES, Mode, connected
 
 pytestmark = pytest.mark.workerd
@@ -107,11 +108,11 @@ async def test_a_refused_call_says_what_to_correct(api: httpx.Client, tenant: Ca
         assert text.startswith("invalid_body: the body does not fit\n")
         assert "content: Field required" in text
         assert "confidence: Input should be a valid number" in text
-        assert refused.structured_content is not None
-        assert (refused.structured_content["code"], refused.structured_content["status"]) == ("invalid_body", 400)
+        problem = (refused.meta or {})[PROBLEM]
+        assert (problem["code"], problem["status"]) == ("invalid_body", 400)
         missing = await client.call_tool("get", {"id": "01ARZ3NDEKTSV4RRFFQ69G5FAV"})
-        assert missing.structured_content == {
-            "code": "no_such_memory", "status": 404, "detail": "there is no such memory"
+        assert missing.meta == {
+            PROBLEM: {"code": "no_such_memory", "status": 404, "detail": "there is no such memory"}
         }  # fmt: skip
 
 

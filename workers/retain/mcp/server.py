@@ -28,6 +28,8 @@ TWICE_CHARACTERS = 256 * 1024
 """Longest answer that is sent as text and as data: a longer one would take twice the memory."""
 LIST_TTL_MS = 60_000
 """How long a client may treat a list of tools as current: as long as KV may lag."""
+PROBLEM = "retain/problem"
+"""The name under which the metadata of a failed call has what went wrong, as data."""
 
 
 async def answer(
@@ -133,6 +135,7 @@ def _shown_task(task: McpTask, message: RpcMessage) -> dict[str, object]:
 def _failed(error: RetainError, own_words: str = "") -> Mapping[str, object]:
     """Return a failed call: the code, the message and each detail in a line of text for the model, and all of it as data.
 
+    The data is metadata: clients hold structured content to the tool's output schema, of a failed call too.
     own_words: what the tool's server answered.
     """
     reported = {**error.details, "status": status_of(error), "code": error.code, "detail": error.message}
@@ -140,7 +143,7 @@ def _failed(error: RetainError, own_words: str = "") -> Mapping[str, object]:
     content = [_text("\n".join((f"{error.code}: {error.message}", *details)))]
     if own_words:
         content.append(_text(own_words))
-    return {"content": content, "structuredContent": reported, "isError": True}
+    return {"content": content, "isError": True, "_meta": {PROBLEM: reported}}
 
 
 def _shown_detail(value: object) -> str:
