@@ -241,4 +241,7 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
     with assembly.changes_of(caller.principal):
         named = replace(request, caller=caller.name, principal=caller.principal)
         known = replace(named, authority=caller.authority, scopes=caller.scopes, bound=caller.bound, rates=rates)
-        return await match.answer(known)
+        answer = await match.answer(known)
+    if answer.stream is None or caller.key is None:
+        return answer
+    return replace(answer, stream=assembly.access.while_valid(caller.key, answer.stream))

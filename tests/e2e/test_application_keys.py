@@ -65,6 +65,31 @@ def test_a_key_reaches_neither_another_tenant_nor_what_its_scopes_leave_out(api:
     assert (refused.status_code, refused.json()["code"]) == (401, "invalid_api_key")
 
 
+@pytest.mark.parametrize("by_token", [False, True], ids=["key", "token"])
+def test_a_stream_breaks_off_when_its_key_is_revoked_and_the_run_continues(
+    api: httpx.Client, tenant: Tenant, by_token: bool
+) -> None:
+    tenant_id = tenant()
+    key_id, headers = _key(api, tenant_id, "runs")
+    if by_token:
+        made = api.post(f"/v1/tenants/{tenant_id}/tokens", json={"user": "ann"}, headers=headers).json()
+        headers = {"authorization": f"Bearer {made['token']}"}
+    body = {"input": "take 3 seconds", "stream": True}
+    pieces: list[str] = []
+    with api.stream("POST", f"/v1/agents/{tenant_id}/clerk/run", json=body, headers=headers) as events:
+        received = events.iter_text()
+        while "tool.called" not in "".join(pieces):
+            pieces.append(next(received))
+        assert api.delete(f"/admin/tenants/{tenant_id}/keys/{key_id}").status_code == 200
+        with pytest.raises(httpx.RemoteProtocolError):
+            pieces.extend(received)
+    assert "run.completed" not in "".join(pieces)
+    eventually(
+        lambda: api.get(f"/admin/agents/{tenant_id}/runs").json()["runs"],
+        lambda runs: [run["status"] for run in runs] == ["completed"],
+    )
+
+
 def test_a_user_s_token_reaches_their_own_conversation_alone(api: httpx.Client, tenant: Tenant) -> None:
     tenant_id = tenant()
     _, headers = _key(api, tenant_id, "runs")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import bindings
 from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
-from retain.application_keys.keys import ApplicationKeys, presented_key, tenant_of_key
+from retain.application_keys.keys import ApplicationKey, ApplicationKeys, presented_key, tenant_of_key
 from retain.application_keys.origins import check_origin
 from retain.application_keys.preflights import Preflights
 from retain.application_keys.scope import KeyScope, OwnTenant
 from retain.application_keys.tokens import BoundUser, UserTokens, presented_token
-from retain.errors import Forbidden, InvalidInput, Misconfigured, Unauthenticated
+from retain.errors import Forbidden, InvalidInput, Misconfigured, Unauthenticated, Unavailable
 from retain.http import Request
 from retain.roles.grants import GrantedAuthority, Grants
 from retain.roles.principals import key_with_id, person_named, user_with_id
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class KnownCaller:
     """Who sent a request. principal: how history names them. scopes: of an application's key, else None.
-    bound: for whom the token of an application's user speaks. origins: whose pages the key allows, None for any other
+    bound: for whom the token of an application's user speaks. key: the application's, None for any other
     caller. of_tenant: the tenant in which the principal's name means them, "" if it does everywhere."""
 
     name: str
@@ -35,7 +36,7 @@ class KnownCaller:
     authority: Authority
     scopes: Sequence[KeyScope] | None = None
     bound: BoundUser | None = None
-    origins: Sequence[str] | None = None
+    key: ApplicationKey | None = None
     of_tenant: str = ""
 
     @property
@@ -79,9 +80,20 @@ class AccessParts:
             with self._root.reading_everywhere():
                 await self.preflights.open_refusal(request.page)
             raise
-        if check_origin(request.headers.get("origin"), request.host, known.origins or ()):
+        if check_origin(request.headers.get("origin"), request.host, () if known.key is None else known.key.origins):
             request.page.open()
         return known
+
+    async def while_valid(self, key: ApplicationKey, pieces: AsyncIterator[str]) -> AsyncIterator[str]:
+        """Yield the pieces of a stream for as long as the key is valid with which it was asked for.
+
+        What is known of the key is read again after ten seconds; while D1 is away, the stream continues.
+        Raises: Unauthenticated (code `invalid_api_key`).
+        """
+        async for piece in pieces:
+            with self._root.located(key.tenant_id), suppress(Unavailable):
+                await self.keys.require(key.key_id)
+            yield piece
 
     async def _application_of(self, request: Request) -> KnownCaller | None:
         text = presented_key(request.headers)
@@ -89,7 +101,7 @@ class AccessParts:
             with self._root.located(tenant_of_key(text)):
                 key = await self.keys.authenticate(text)
             principal = key_with_id(key.key_id)
-            return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes, origins=key.origins)
+            return KnownCaller(principal, principal, OwnTenant(key.tenant_id), key.scopes, key=key)
         text = presented_token(request.headers) if self.tokens.enabled else None
         if text is None:
             return None
@@ -99,7 +111,7 @@ class AccessParts:
         principal = user_with_id(token.bound.user_id)
         own = OwnTenant(token.tenant_id if token.tenant_id == key.tenant_id else "")
         scopes = tuple(scope for scope in key.scopes if scope in ("runs", "admin"))
-        return KnownCaller(principal, principal, own, scopes, token.bound, key.origins, of_tenant=token.tenant_id)
+        return KnownCaller(principal, principal, own, scopes, token.bound, key, of_tenant=token.tenant_id)
 
     def authority_of(self, identity: AccessIdentity) -> Authority:
         """Return what the identity may do: the developer everything, others what was granted."""
