@@ -331,6 +331,7 @@ async def test_what_has_no_effect_is_named(deploy: Deploy, agents: Agents) -> No
         pytest.param({"tool_choice": "required"}, "unsupported_parameter", "tool_choice", id="a tool choice"),
         pytest.param({"functions": [{}]}, "unsupported_parameter", "functions", id="functions"),
         pytest.param({"logprobs": True}, "unsupported_parameter", "logprobs", id="log probabilities"),
+        pytest.param({"moderation": {"model": "m"}}, "unsupported_parameter", "moderation", id="moderation"),
         pytest.param({"modalities": ["audio"]}, "unsupported_parameter", "modalities", id="audio"),
         pytest.param(
             {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from retain.agents.calls.report import ApprovalAwaited, Awaited, DelegateAwaited, ModelAwaited, RunStanding
 from retain.agents.calls.run_request import PriorMessage, RunReference
@@ -192,3 +193,7 @@ def test_the_time_of_an_id_is_when_it_was_made() -> None:
 
 def test_every_ignored_parameter_is_one_of_the_body() -> None:
     assert set(IGNORED) < set(ChatBody.model_fields)
+
+
+def test_every_parameter_of_the_official_client_is_known() -> None:
+    assert set(CompletionCreateParamsBase.__annotations__) <= set(ChatBody.model_fields)

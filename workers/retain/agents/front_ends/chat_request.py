@@ -32,6 +32,7 @@ IGNORED = (
     "parallel_tool_calls",
     "presence_penalty",
     "prompt_cache_key",
+    "prompt_cache_options",
     "prompt_cache_retention",
     "reasoning_effort",
     "safety_identifier",
@@ -45,7 +46,16 @@ IGNORED = (
 )
 """Parameters without effect: they are for the agent's definition to say, or mean nothing here."""
 _TOOLS = ("tools", "functions", "tool_choice", "function_call")
-_REFUSED = (*_TOOLS, "audio", "modalities", "prediction", "web_search_options", "logprobs", "top_logprobs")
+_REFUSED = (
+    *_TOOLS,
+    "audio",
+    "modalities",
+    "moderation",
+    "prediction",
+    "web_search_options",
+    "logprobs",
+    "top_logprobs",
+)
 _HARMLESS: dict[str, tuple[JsonValue, ...]] = {
     "tool_choice": ("none", "auto"),
     "function_call": ("none", "auto"),
@@ -102,6 +112,7 @@ class ChatBody(BodyModel):
     function_call: JsonValue = None
     audio: JsonValue = None
     modalities: JsonValue = None
+    moderation: JsonValue = None
     prediction: JsonValue = None
     web_search_options: JsonValue = None
     logprobs: JsonValue = None
@@ -114,6 +125,7 @@ class ChatBody(BodyModel):
     parallel_tool_calls: JsonValue = None
     presence_penalty: JsonValue = None
     prompt_cache_key: JsonValue = None
+    prompt_cache_options: JsonValue = None
     prompt_cache_retention: JsonValue = None
     reasoning_effort: JsonValue = None
     safety_identifier: JsonValue = None
