@@ -162,19 +162,20 @@ async def test_what_is_not_received_is_sent_again_later_each_time_and_given_up_i
     assert owed(deployment) == []
 
 
-async def test_an_answer_that_is_too_long_is_not_read_and_the_message_is_repeated(
-    deploy: Deploy, agents: Agents
-) -> None:
+async def test_an_answer_that_is_too_long_is_not_read_and_its_status_counts(deploy: Deploy, agents: Agents) -> None:
     deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
     deployment.receiver.answer = b"x" * MAX_ANSWER_BYTES
     await webhook(deployment, "run.completed")
     await ran(deployment)
     deployment.receiver.answer += b"x"
     await ran(deployment)
+    deployment.receiver.status = 500
+    await ran(deployment)
     found = sorted(await deliveries(deployment), key=lambda row: row[1])
     assert found == [
         ("run.completed", "delivered", 1, 204, None),
-        ("run.completed", "pending", 1, None, "response_too_large"),
+        ("run.completed", "delivered", 1, 204, None),
+        ("run.completed", "pending", 1, 500, None),
     ]
 
 

@@ -102,7 +102,7 @@ TESTS: Mapping[str, str] = {
     "retain.webhooks.endpoints.MAX_WEBHOOKS": "tests/shell/test_webhooks.py::"
     "test_a_tenant_has_a_bounded_number_of_webhooks",
     "retain.webhooks.sender.MAX_ANSWER_BYTES": "tests/agents/test_webhooks.py::"
-    "test_an_answer_that_is_too_long_is_not_read_and_the_message_is_repeated",
+    "test_an_answer_that_is_too_long_is_not_read_and_its_status_counts",
     "retain.application_keys.origins.MAX_CHARACTERS": "tests/application_keys/test_origins.py::"
     "test_the_longest_origin_is_accepted",
     "retain.application_keys.origins.MAX_ORIGINS": "tests/shell/test_pages.py::"

@@ -27,11 +27,12 @@ def cases(suite: ModuleType) -> dict[str, Case]:
 
 
 @contextmanager
-def raises(kind: type[RetainError], *, code: str | None = None) -> Iterator[None]:
-    """Require that the block raises this error, with this code when one is given."""
+def raises(kind: type[RetainError], *, code: str | None = None, **details: object) -> Iterator[None]:
+    """Require that the block raises this error, with this code when one is given, and with these details."""
     try:
         yield
     except kind as error:
         assert code is None or error.code == code, f"expected code {code!r}, got {error.code!r}"
+        assert details.items() <= error.details.items(), f"expected details {details!r}, got {error.details!r}"
     else:
         raise AssertionError(f"expected {kind.__name__}, nothing was raised")

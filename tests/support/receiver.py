@@ -68,5 +68,5 @@ class Receiver:
         if self.status is None:
             raise Unavailable("nobody answered", code="upstream_timeout")
         if len(self.answer) > limit_bytes:
-            raise response_too_large(limit_bytes)
+            raise response_too_large(limit_bytes, upstream_status=self.status)
         return HttpResponse(self.status, {}, self.answer)

@@ -169,7 +169,7 @@ async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffe
             return HeldBuffer(await response.arrayBuffer(), size)
         if response.body:
             await response.body.cancel()
-        raise response_too_large(limit_bytes)
+        raise response_too_large(limit_bytes, upstream_status=int(response.status))
     if not response.body:
         return b""
     reader, pieces, received = response.body.getReader(), [], 0
@@ -179,7 +179,7 @@ async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffe
         received += int(piece.value.byteLength)
         if received > limit_bytes:
             await reader.cancel()
-            raise response_too_large(limit_bytes)
+            raise response_too_large(limit_bytes, upstream_status=int(response.status))
         pieces.append(piece.value.to_bytes())
     return b"".join(pieces)
 

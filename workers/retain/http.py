@@ -130,10 +130,10 @@ class Response:
     held: HeldBody | None = None
 
 
-def response_too_large(limit_bytes: int) -> errors.UpstreamFailed:
+def response_too_large(limit_bytes: int, **details: int) -> errors.UpstreamFailed:
     """Return the error for a server's answer with more bytes than are read."""
     message = f"the server answered with more than {limit_bytes} bytes"
-    return errors.UpstreamFailed(message, code="response_too_large", limit_bytes=limit_bytes)
+    return errors.UpstreamFailed(message, code="response_too_large", limit_bytes=limit_bytes, **details)
 
 
 def idempotency_key(request: Request) -> str | None:

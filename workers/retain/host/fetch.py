@@ -51,11 +51,11 @@ class HostFetch:
                 answer = await client.send(request, stream=True)
                 try:
                     if "content-encoding" not in answer.headers and _announced(answer) > limit_bytes:
-                        raise response_too_large(limit_bytes)
+                        raise response_too_large(limit_bytes, upstream_status=answer.status_code)
                     async for piece in answer.aiter_bytes():
                         content += piece
                         if len(content) > limit_bytes:
-                            raise response_too_large(limit_bytes)
+                            raise response_too_large(limit_bytes, upstream_status=answer.status_code)
                 finally:
                     await answer.aclose()
         return HttpResponse(answer.status_code, _received(answer), bytes(content))

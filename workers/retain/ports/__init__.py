@@ -189,7 +189,7 @@ class Fetch(Protocol):
 
         limit_bytes: most bytes of the decoded body. The answer is abandoned as soon as there are more.
         Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived;
-            UpstreamFailed (code `response_too_large`); InvalidInput (code `invalid_url`).
+            UpstreamFailed (code `response_too_large`, with the `upstream_status`); InvalidInput (code `invalid_url`).
         """
         ...
 

@@ -9,8 +9,9 @@ import asyncio
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
-from retain.errors import RetainError
+from retain.errors import RetainError, UpstreamFailed
 from retain.ports import Clock, Fetch, Row, Sql, SqlValue, Statement
 from retain.sealing.keyring import Keyring
 from retain.webhooks.endpoints import Guard, secret_name
@@ -101,6 +102,8 @@ class Sender:
                 timeout_ms=TIMEOUT_MS,
                 limit_bytes=MAX_ANSWER_BYTES,
             )
+        except UpstreamFailed as error:  # it answered more than is read: its status is all that counts
+            return _Attempt(cast(int, error.details["upstream_status"]))
         except RetainError as error:
             return _Attempt(None, error.code)
         except ValueError:
