@@ -62,6 +62,11 @@ async def test_an_error_is_in_the_envelope_with_cloudflare_s_number_and_retain_s
         ({"messages": [message("a\x00b")]}, "/messages/0/content", "invalid_message"),
         ({"messages": [message(timestamp="soon")]}, "/messages/0/timestamp", "invalid_message"),
         ({"messages": [message(timestamp=1)]}, "/messages/0/timestamp", "invalid_message"),
+        (
+            {"messages": [message(timestamp="9999-12-31T23:59:59-14:00")]},
+            "/messages/0/timestamp",
+            "invalid_message",
+        ),
         ({"messages": [message(name="Ann")]}, "/messages/0", "invalid_message"),
         ({"messages": [message()], "profile": "ben"}, "/profile", "invalid_body"),
         ({"messages": [message("x" * 300_000)]}, "/messages/0", "content_too_large"),

@@ -14,7 +14,7 @@ from retain.ingest.answering import ingested
 from retain.ingest.ingestion import Ingestion
 from retain.ingest.intake import Intake
 from retain.ingest.jobs import IngestJob
-from retain.ingest.messages import MAX_MESSAGE_BYTES
+from retain.ingest.messages import MAX_AT_MS, MAX_MESSAGE_BYTES
 from retain.ingest.request import Oversized, read_members
 from retain.memory.scope import Scope
 
@@ -107,8 +107,8 @@ def _time(written: object, here: str) -> int:
         found = at_ms_of(written) if isinstance(written, str) else -1
     except (ValueError, OverflowError) as error:
         raise _invalid("timestamp must be a date and time in ISO 8601", here) from error
-    if found < 0:
-        raise _invalid("timestamp must be a date and time in ISO 8601, from 1970 on", here)
+    if not 0 <= found <= MAX_AT_MS:
+        raise _invalid("timestamp must be a date and time in ISO 8601, from 1970 to 9999 in UTC", here)
     return found
 
 
