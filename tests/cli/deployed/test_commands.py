@@ -88,6 +88,13 @@ def test_a_memory_is_stored_and_recalled_for_a_user(server: Server, run: Run, mo
     assert _body(server.asked[2]) == {"query": "tea?", "top_k": 3, "agent_type": "sdr"}
 
 
+@pytest.mark.parametrize("metadata", ['{"a": 1e999}', '{"a": NaN}', '{"a": "\\ud800"}', "{"])
+def test_metadata_that_cannot_be_sent_is_refused(server: Server, run: Run, metadata: str) -> None:
+    status, printed, reported = run(remember.main, "tea", "--metadata", metadata)
+    assert (status, printed, reported.count("\n")) == (2, "", 1)
+    assert server.asked == []
+
+
 @pytest.mark.parametrize(
     ("answer", "status"),
     [

@@ -117,6 +117,11 @@ def _sent(server: Server) -> list[Any]:
             id="a transcript",
         ),
         pytest.param(
+            "Bea: Hi\u2028Maya: is not speaking.\n",
+            [{"speaker": "Bea", "content": "Hi\u2028Maya: is not speaking."}],
+            id="a transcript with a line separator in a message",
+        ),
+        pytest.param(
             '[{"role": "user", "content": "Hi", "extra": 1}, {"role": "assistant", "name": "Maya", "content": "Yo"}]',
             [
                 {"role": "user", "content": "Hi", "speaker": "Ann"},

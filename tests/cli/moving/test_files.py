@@ -37,6 +37,27 @@ def test_an_export_has_all_pages_and_its_counts(server: Server, run: Run, tmp_pa
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_a_line_separator_in_a_text_ends_no_line_of_an_export(server: Server, run: Run, tmp_path: Path) -> None:
+    text = '{"kind":"record","content":"a\u2028b\u0085c"}\n' + PAGE
+    _pages(server, text)
+    assert run(export.main, str(tmp_path / "acme.jsonl")) == (0, "record 1\n", "")
+    assert (tmp_path / "acme.jsonl").read_bytes() == text.encode()
+
+
+def test_what_is_not_an_export_gets_no_file_of_its_name(server: Server, run: Run, tmp_path: Path) -> None:
+    _pages(server, "<html>\n<p>Welcome")
+    status, printed, reported = run(export.main, str(tmp_path / "acme.jsonl"))
+    assert (status, printed, reported.count("\n")) == (5, "", 1)
+    assert not (tmp_path / "acme.jsonl").exists()
+
+
+def test_an_import_that_something_else_answered_is_not_done(server: Server, run: Run, tmp_path: Path) -> None:
+    (tmp_path / "f").write_text(PAGE)
+    server.answers[IMPORT] = [(200, "<html>")]
+    status, printed, _ = run(importing.main, str(tmp_path / "f"))
+    assert (status, printed) == (5, "")
+
+
 def test_an_export_to_standard_output_has_nothing_between_its_lines(server: Server, run: Run) -> None:
     _pages(server, RECORD)
     assert run(export.main, "-", "--json") == (0, RECORD, '{"record": 1}\n')

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
 
+from retain.cli.deployed.exit_status import FAILED, INTERRUPTED, PIPE_CLOSED, USAGE
 from retain.cli.project import require_project
 from retain.errors import RetainError
 from retain.version import __version__
@@ -51,23 +52,38 @@ SUBCOMMANDS = (
 )
 """In the order of the help."""
 
-_PIPE_CLOSED = 141
-"""The exit status when whoever read the output has closed it, as a shell reports SIGPIPE."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the subcommand that the arguments name; return the process's exit status."""
+    _prepare_streams()
+    try:
+        try:
+            return _run(sys.argv[1:] if arguments is None else arguments)
+        finally:
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return PIPE_CLOSED
+    except OSError as error:
+        # An error names its file; standard output has no name.
+        _drop_output()
+        print(error if error.filename else f"the output cannot be written: {error.strerror}", file=sys.stderr)
+        return FAILED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    for argument in arguments:
+        if not _is_utf8(argument):
+            print(f"an argument is not UTF-8: {argument!r}", file=sys.stderr)
+            return USAGE
     options = _parser().parse_args(arguments)
     subcommand: Subcommand = options.subcommand
-    for stream in (sys.stdout, sys.stderr):
-        # What an encoding lacks is shown as an escape: a text of another language fails no command.
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
     try:
         if subcommand.module.startswith("tools."):
             require_project().import_tools()
         status: int = import_module(subcommand.module).main(options.arguments)
-        sys.stdout.flush()
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] in ("retain", "tools"):
             raise
@@ -75,15 +91,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"`retain {subcommand.name}` needs {error.name}: run `pip install '.[cli]'` in a checkout of Retain",
             file=sys.stderr,
         )
-        return 1
+        return FAILED
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
-    except BrokenPipeError:
-        # What is still buffered would fail once more when the interpreter ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _PIPE_CLOSED
+        return FAILED
     return status
+
+
+def _prepare_streams() -> None:
+    """Make files and pipes UTF-8, whatever the locale is: they are data. A terminal keeps its encoding.
+
+    Lines are written at once: what follows a run may read them. What a terminal's encoding lacks is shown as an escape.
+    """
+    if isinstance(sys.stdin, io.TextIOWrapper):
+        encoding = sys.stdin.encoding if sys.stdin.isatty() else "utf-8-sig"
+        sys.stdin.reconfigure(encoding=encoding, errors="strict")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            encoding = stream.encoding if stream.isatty() else "utf-8"
+            stream.reconfigure(encoding=encoding, errors="backslashreplace", line_buffering=True)
+
+
+def _drop_output() -> None:
+    """Forget what is still buffered: it would fail once more when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -19,11 +19,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from retain.cli.deployed.line_files import text_of
 from retain.cli.project import Project, require_project
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
 from retain.cli.yaml_text import read_yaml
@@ -247,7 +249,7 @@ def main(
             lambda: find_credentials_key(
                 environment, remote=options.remote, local_secrets=local_secrets or project.local_secrets
             ),
-            read_secret or sys.stdin.read,
+            read_secret or partial(text_of, "-"),
             time.time_ns() // 1_000_000,
         )
         asyncio.run(options.does(work, options))

@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from retain.cli.administrator import Connect, open_client
-from retain.cli.deployed.exit_status import INTERRUPTED, UNREACHABLE, status_of
+from retain.cli.deployed.exit_status import UNREACHABLE, status_of
 from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
 from retain.errors import Forbidden, InvalidInput, NotFound, RetainError, Unauthenticated, Unavailable, UpstreamFailed
@@ -51,19 +51,20 @@ class Deployment:
 
         Raises: as `answer`; Unavailable when what answered is not Retain.
         """
-        found = _object(self.answer(method, path, query=query, json=body))
-        if found is None:
-            raise Unavailable("what answered is not Retain: it sent no JSON", code=ForeignCode("unreachable"))
-        return found
+        return json_of(self.answer(method, path, query=query, json=body))
 
     def answer(self, method: str, path: str, **sent: Any) -> httpx.Response:
         """Return an answer that reports success. sent: `query`, and `json` or `content` and `headers`.
 
-        Raises: Unavailable when Retain does not answer; Unauthenticated, Forbidden, NotFound, UpstreamFailed when it
-        refuses.
+        Raises: InvalidInput for what JSON or UTF-8 cannot have; Unavailable when Retain does not answer;
+        Unauthenticated, Forbidden, NotFound, UpstreamFailed when it refuses.
         """
         try:
-            answer = self._client.request(method, path, params=sent.pop("query", None), **sent)
+            request = self._client.build_request(method, path, params=sent.pop("query", None), **sent)
+        except ValueError as error:  # an infinite number, half of a surrogate pair
+            raise InvalidInput(f"what was given cannot be sent: {error}", code=ForeignCode("usage")) from error
+        try:
+            answer = self._client.send(request)
         except httpx.HTTPError as error:
             raise _silent(error) from error
         if not answer.is_success:
@@ -115,8 +116,11 @@ def _silent(error: httpx.HTTPError) -> Unavailable:
 
 
 def json_of(answer: httpx.Response) -> Json:
-    """Return the JSON object of an answer, an empty one if it has none."""
-    return _object(answer) or {}
+    """Return the JSON object of an answer. Raises: Unavailable when it has none, as what answered is not Retain."""
+    found = _object(answer)
+    if found is None:
+        raise Unavailable("what answered is not Retain: it sent no JSON", code=ForeignCode("unreachable"))
+    return found
 
 
 def _object(answer: httpx.Response) -> Json | None:
@@ -183,8 +187,6 @@ def run_deployed(options: argparse.Namespace, connect: Connect = open_client, ta
     except RetainError as error:
         print(f"{over_lines(error.message)} ({one_line(error.code)})", file=sys.stderr)
         return status_of(error)
-    except KeyboardInterrupt:
-        return INTERRUPTED
 
 
 def print_json(value: object) -> None:

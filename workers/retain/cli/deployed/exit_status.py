@@ -16,6 +16,8 @@ UNREACHABLE = 5
 """Nothing answered, or what answered was not Retain's Worker."""
 INTERRUPTED = 130
 """Ctrl-C."""
+PIPE_CLOSED = 141
+"""Whoever read the output has closed it, as a shell reports SIGPIPE."""
 
 
 def status_of(error: RetainError) -> int:

@@ -92,7 +92,7 @@ def _listed(text: str) -> list[object] | None:
 def _transcript(text: str) -> list[dict[str, object]]:
     """Return the messages of lines `Name: text`. A line without a name continues the message before it."""
     messages: list[tuple[str, list[str]]] = []
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         message = _LINE.fullmatch(line.rstrip())
         if message is not None:
             messages.append((message[1], [message[2]]))

@@ -22,10 +22,13 @@ def kind_of(line: str) -> str:
     return str(value.get("kind", "")) if isinstance(value, dict) else ""
 
 
-def text_of(file: str) -> str:
-    """Return the text of a file, or of standard input for `-`. Raises: InvalidInput (code `usage`)."""
+def text_of(file: str, most: int = -1) -> str:
+    """Return the text of a file, or of standard input for `-`. most: characters of standard input, all if below 0.
+
+    Raises: InvalidInput (code `usage`).
+    """
     try:
-        return sys.stdin.read() if file == "-" else Path(file).read_text(encoding="utf-8-sig")
+        return sys.stdin.read(most) if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidInput(f"{file} cannot be read: {error}", code=ForeignCode("usage")) from error
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, add_target, print_json, run_deployed
+from retain.cli.deployed.line_files import text_of
 from retain.cli.deployed.terminal import one_line
 from retain.errors import InvalidInput
 from retain.errors.codes import ForeignCode
@@ -24,7 +25,7 @@ _MOST_READ = 65_537
 
 def remember(options: argparse.Namespace, deployment: Deployment) -> int:
     """Store the memory, and print its id."""
-    content = sys.stdin.read(_MOST_READ).removesuffix("\n") if options.content == "-" else options.content
+    content = text_of("-", _MOST_READ).removesuffix("\n") if options.content == "-" else options.content
     body: dict[str, object] = {"content": content, "kind": options.kind, **scope_of(options)}
     if options.metadata is not None:
         body["metadata"] = _metadata(options.metadata)

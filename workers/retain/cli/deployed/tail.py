@@ -59,7 +59,7 @@ def tail(options: argparse.Namespace, deployment: Deployment) -> int:
         if options.json:
             print_json({"event": event.name, "id": event.id or None, "data": data})
         elif event.name != "text.delta":
-            print(cut(_line(event, data), cells), flush=True)
+            print(cut(_line(event, data), cells))
     return 0 if last in ("", _LAST[0]) else FAILED
 
 
@@ -111,7 +111,7 @@ def _follow_all(options: argparse.Namespace, deployment: Deployment) -> int:
         for run in sorted(runs, key=lambda one: str(one["run_id"])):
             if seen.get(run["run_id"]) != run["status"]:
                 seen[run["run_id"]] = run["status"]
-                print_json(run) if options.json else print(cut(line_of(run), cells), flush=True)
+                print_json(run) if options.json else print(cut(line_of(run), cells))
         time.sleep(_POLL_S)
 
 

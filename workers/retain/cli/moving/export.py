@@ -16,7 +16,7 @@ from pathlib import Path
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, add_target, run_deployed, segment
 from retain.cli.deployed.line_files import kind_of, print_counts
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, Unavailable
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_user_id
 
@@ -34,14 +34,14 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
     part = None if target is None else target.with_name(f"{target.name}.part")
     written: Counter[str] = Counter()
     try:
-        with nullcontext(sys.stdout) if part is None else part.open("w", encoding="utf-8") as file:
+        with nullcontext(sys.stdout.buffer) if part is None else part.open("wb") as file:
             for page in _pages(deployment, path):
+                written.update(_kinds(page))
                 file.write(page)
-                written.update(kind_of(line) for line in page.splitlines())
         if part is not None and target is not None:
             part.rename(target)
     except OSError as error:
-        if isinstance(error, BrokenPipeError):
+        if target is None:
             raise
         raise InvalidInput(f"{target} cannot be written: {error}", code=ForeignCode("usage")) from error
     counts = {kind: count for kind, count in sorted(written.items()) if kind != "page"}
@@ -49,11 +49,21 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
     return 0
 
 
-def _pages(deployment: Deployment, path: str) -> Iterator[str]:
+def _kinds(page: bytes) -> Iterator[str]:
+    """Yield the kind of each line of a page. Raises: Unavailable when one has none."""
+    for line in page.decode(errors="replace").split("\n"):
+        if line.strip():
+            kind = kind_of(line)
+            if not kind:
+                raise Unavailable("what answered is not Retain: it sent no export", code=ForeignCode("unreachable"))
+            yield kind
+
+
+def _pages(deployment: Deployment, path: str) -> Iterator[bytes]:
     cursor: str | None = None
     while True:
         answer = deployment.answer("GET", path, query={} if cursor is None else {"cursor": cursor})
-        yield answer.text if answer.text.endswith("\n") else f"{answer.text}\n"
+        yield answer.content.removesuffix(b"\n") + b"\n"
         cursor = answer.headers.get(_NEXT)
         if cursor is None:
             return

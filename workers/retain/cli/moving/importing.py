@@ -14,14 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from retain.cli.administrator import Connect, open_client
-from retain.cli.deployed.connection import Deployment, add_target, run_deployed
+from retain.cli.deployed.connection import Deployment, add_target, json_of, run_deployed
 from retain.cli.deployed.line_files import kind_of, print_counts, text_of
 from retain.cli.deployed.terminal import one_line
 from retain.cli.moving import langgraph, mem0, zep
 from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
 from retain.errors import RetainError
 from retain.identifiers import check_agent_type
-from retain.json_text import read_json
 from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_LINES
 
 _PRODUCTS = ("mem0", "zep", "langgraph")
@@ -52,8 +51,7 @@ def bring(options: argparse.Namespace, deployment: Deployment) -> int:
                     file=sys.stderr,
                 )
             raise
-        counts = read_json(answer.text)
-        done.update(counts if isinstance(counts, dict) else {})
+        done.update(json_of(answer))
     print_counts(done, sys.stdout, as_json=options.json)
     if options.product is None and not _is_whole(found):
         print("the file ends before the last page of an export: it may be cut off", file=sys.stderr)

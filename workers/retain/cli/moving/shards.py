@@ -72,10 +72,7 @@ def cancel(options: argparse.Namespace, client: httpx.Client) -> int:
 def _print(found: Mapping[str, Any]) -> None:
     counts = ", ".join(f"{count} {name}" for name, count in found["counts"].items())
     where = f"{found['source']} to {found['target']}"
-    print(
-        f"{found['move_id']} {where}: {found['state']}, {found['step']}" + (f" ({counts})" if counts else ""),
-        flush=True,
-    )
+    print(f"{found['move_id']} {where}: {found['state']}, {found['step']}" + (f" ({counts})" if counts else ""))
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
