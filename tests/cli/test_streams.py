@@ -119,6 +119,14 @@ def test_a_text_from_a_pipe_is_utf8_in_every_locale(deployment: Answering, env: 
     assert json.loads(deployment.bodies[0])["content"] == "Zoë drinks 茶."
 
 
+def test_a_definition_is_read_as_utf8_in_every_locale(deployment: Answering, tmp_path: Path) -> None:
+    file = tmp_path / "porter.yaml"
+    file.write_text("description: The porter of Zoë.\n", encoding="utf-8")
+    with _started(deployment, "agents", "put", str(file), env=LOCALES[-1]) as started:
+        started.communicate()
+    assert json.loads(deployment.bodies[0]) == {"description": "The porter of Zoë."}
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from retain.cli import evaluate as command
+from retain.errors import Unavailable
 from retain.evaluation.results import Outcome
 from tests.evaluation.world import SHIPPED
 
@@ -18,13 +19,21 @@ def test_a_dataset_is_a_file_or_a_name(tmp_path: Path) -> None:
     assert [command.dataset_file(name).name for name in SHIPPED] == [f"{name}.yaml" for name in SHIPPED]
 
 
-@pytest.mark.parametrize("text", ["[1", "[]", "a: .nan", "a: 2020-01-01"])
+@pytest.mark.parametrize("text", ["[1", "[]", "a: .nan", "a: 2020-01-01", 'a: "\\ud800"'])
 def test_what_is_not_a_dataset_exits_with_2(tmp_path: Path, text: str) -> None:
     path = tmp_path / "bad.yaml"
     path.write_text(text)
     with pytest.raises(SystemExit) as ended:
         command.main([str(path)])
     assert ended.value.code == 2
+
+
+def test_a_server_that_does_not_answer_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "set.yaml"
+    path.write_text("target: {agent: sdr}\n")
+    for address in ("http://127.0.0.1:1", "http://[bad", "nowhere"):
+        with pytest.raises(Unavailable, match="the server did not answer"):
+            command.main([str(path), "--base-url", address])
 
 
 def test_an_unknown_name_exits_with_2(capsys: pytest.CaptureFixture[str]) -> None:

@@ -59,7 +59,7 @@ def test_what_is_wrong_in_a_file_is_printed_and_nothing_is_put(server: Server, r
     assert [one.method for one in server.asked] == ["POST"]
 
 
-@pytest.mark.parametrize("text", ["- a", "a: [", "a: 2024-01-01", "a: .nan"])
+@pytest.mark.parametrize("text", ["- a", "a: [", "a: 2024-01-01", "a: .nan", 'a: "\\ud800"'])
 def test_what_is_not_a_definition_is_not_sent(server: Server, run: Run, file: Path, text: str) -> None:
     file.write_text(text)
     status, printed, errors = run(agents.main, "put", str(file))

@@ -7,7 +7,6 @@ dataset.
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,12 +14,13 @@ from pathlib import Path
 from typing import Any, Literal, TypedDict
 
 import httpx
-import yaml
 from rich.console import Console
 from rich.table import Table
 
 from retain.cli.project import require_project, surrounding_project
-from retain.cli.yaml_text import read_yaml
+from retain.cli.yaml_text import read_yaml_file
+from retain.errors import Unavailable
+from retain.errors.codes import ForeignCode
 
 TENANT = "evaluation"
 MAX_CALLS = 1000
@@ -91,15 +91,10 @@ def _project_datasets() -> list[Path]:
 def load(path: Path) -> dict[str, object]:
     """Return a dataset's content. JSON is YAML as well. Raises: SystemExit."""
     try:
-        content = read_yaml(path.read_text())
-        json.dumps(content, allow_nan=False)
-    except (yaml.YAMLError, ValueError, TypeError) as error:
+        return read_yaml_file(path)
+    except ValueError as error:
         _out.print(f"{path.name} is not a dataset: {error}", markup=False)
         raise SystemExit(2) from error
-    if not isinstance(content, dict):
-        _out.print(f"{path.name} is not a dataset: it is not an object")
-        raise SystemExit(2)
-    return content
 
 
 def evaluate(client: httpx.Client, name: str, content: dict[str, object]) -> EvaluatedRun:
@@ -167,7 +162,11 @@ def _checked(response: httpx.Response) -> dict[str, Any]:
     if response.is_error:
         _out.print(f"{response.request.method} {response.request.url.path}: {response.text}", markup=False)
         raise SystemExit(1)
-    answer: dict[str, Any] = response.json()
+    try:
+        answer: dict[str, Any] = response.json()
+    except ValueError as error:
+        _out.print(f"what answered {response.request.url} is not Retain: it sent no JSON", markup=False)
+        raise SystemExit(1) from error
     return answer
 
 
@@ -181,7 +180,7 @@ def run_all(client: httpx.Client, paths: Sequence[Path]) -> bool:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Start a server with a fresh state, evaluate, and report; return the process's exit status.
 
-    Raises: Misconfigured (code `no_project`) without a project and without --base-url.
+    Raises: Misconfigured (code `no_project`) without a project and without --base-url; Unavailable when nothing answers.
     """
     parser = argparse.ArgumentParser(prog="retain eval", description=__doc__)
     parser.add_argument("datasets", nargs="+", help="files, or names in evals/; 'all' for every dataset there")
@@ -203,5 +202,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _on(base_url: str, paths: Sequence[Path]) -> bool:
     limits = httpx.Limits(max_keepalive_connections=0)
-    with httpx.Client(base_url=base_url, timeout=120, trust_env=False, limits=limits) as client:
-        return run_all(client, paths)
+    try:
+        with httpx.Client(base_url=base_url, timeout=120, trust_env=False, limits=limits) as client:
+            return run_all(client, paths)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise Unavailable(f"the server did not answer: {error}", code=ForeignCode("unreachable")) from error

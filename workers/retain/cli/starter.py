@@ -135,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     for path, content in files.items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)
-        (root / path).write_text(content)
+        (root / path).write_text(content, encoding="utf-8")
         print(f"wrote {path}")
     print("\nNext:")
     print(f"   .venv/bin/python -m pytest -q agents/tests/test_{agent}.py   its test, on the real workerd")

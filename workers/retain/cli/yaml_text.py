@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
-from yaml import MappingNode, Node, SafeLoader, ScalarNode, load
+from yaml import MappingNode, Node, SafeLoader, ScalarNode, YAMLError, load
 from yaml.composer import ComposerError
 
 from retain.json_text import MAX_NESTING, NestedTooDeeply, check_nested
@@ -41,6 +43,21 @@ class _OnceLoader(SafeLoader):
                 raise ComposerError(None, None, f"the key {key.value} is there twice", key.start_mark)
             seen.add(named)
         return node
+
+
+def read_yaml_file(path: Path) -> dict[str, object]:
+    """Return the mapping in a YAML file in UTF-8, which may be JSON.
+
+    Raises: ValueError, which says why, when the file cannot be read or has something else, also what cannot be sent as JSON.
+    """
+    try:
+        found = read_yaml(path.read_text(encoding="utf-8-sig"))
+        json.dumps(found, allow_nan=False, ensure_ascii=False).encode()
+    except (OSError, ValueError, TypeError, YAMLError) as error:
+        raise ValueError(f"{path} cannot be read: {error}") from error
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} does not hold a mapping")
+    return found
 
 
 def read_yaml(text: str) -> object:

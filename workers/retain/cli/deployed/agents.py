@@ -16,13 +16,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from yaml import YAMLError
-
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, Json, add_target, json_of, print_json, run_deployed, segment
 from retain.cli.deployed.runs import positive
 from retain.cli.deployed.terminal import cut, moment, one_line, over_lines, width
-from retain.cli.yaml_text import read_yaml
+from retain.cli.yaml_text import read_yaml_file
 from retain.errors import InvalidInput
 from retain.errors.codes import ForeignCode
 
@@ -109,13 +107,9 @@ def _based_on(options: argparse.Namespace) -> dict[str, str]:
 def _definition(path: Path) -> dict[str, object]:
     """Return what a file has. Raises: InvalidInput when it cannot be read, or has something else than a mapping."""
     try:
-        found = read_yaml(path.read_text())
-        json.dumps(found, allow_nan=False)
-    except (OSError, ValueError, TypeError, YAMLError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}", code=ForeignCode("usage")) from error
-    if not isinstance(found, dict):
-        raise InvalidInput(f"{path} has no definition of an agent", code=ForeignCode("usage"))
-    return found
+        return read_yaml_file(path)
+    except ValueError as error:
+        raise InvalidInput(str(error), code=ForeignCode("usage")) from error
 
 
 def _path(deployment: Deployment, agent_type: str) -> str:
