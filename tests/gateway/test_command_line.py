@@ -97,6 +97,36 @@ def test_creating_a_key_prints_it_once_and_stores_its_hash(
     assert api_key not in json.dumps([wrangler.commands, wrangler.store])
 
 
+@pytest.mark.parametrize("days", ["0", "3651", "99999999999999"])
+def test_a_key_whose_end_no_calendar_has_is_not_created(wrangler: Wrangler, days: str) -> None:
+    assert run(wrangler, "key", "create", "--tenant", TENANT, "--scope", "*", "--days", days) == 1
+    assert not wrangler.commands
+
+
+def test_a_key_of_an_earlier_version_that_ends_after_the_calendar_is_listed(
+    wrangler: Wrangler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_key(wrangler, capsys)
+    [(name, value)] = wrangler.store.items()
+    wrangler.store[name] = json.dumps({**json.loads(value), "expires_at_ms": 10**24})
+    assert run(wrangler, "list", "--tenant", TENANT) == 0
+    assert capsys.readouterr().out.endswith("expires after the year 9999\n")
+
+
+def test_the_json_of_wrangler_is_found_after_other_lines(
+    wrangler: Wrangler, capsys: pytest.CaptureFixture[str]
+) -> None:
+    create_key(wrangler, capsys)
+
+    def talking(arguments: Sequence[str]) -> str:
+        return f"[wrangler] a new version is available\n\n{wrangler(arguments)}\n"
+
+    assert main(["list", "--tenant", TENANT], run=talking) == 0
+    assert capsys.readouterr().out.startswith("key   ")
+    assert main(["list", "--tenant", TENANT], run=lambda _: "Sign in first.") == 1
+    assert "Sign in first. (wrangler_failed)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "where"),
     [
@@ -179,11 +209,11 @@ def test_a_tool_is_checked_before_it_is_stored(
     assert bool(wrangler.store) is (status == 0)
 
 
-@pytest.mark.parametrize("text", [None, "- a\n- b\n", "{", ""])
-def test_a_file_that_is_not_a_tool_is_refused(wrangler: Wrangler, tmp_path: Path, text: str | None) -> None:
+@pytest.mark.parametrize("text", [None, b"- a\n- b\n", b"{", b"", b"name: Zo\xeb\n"])
+def test_a_file_that_is_not_a_tool_is_refused(wrangler: Wrangler, tmp_path: Path, text: bytes | None) -> None:
     path = tmp_path / "tool.yaml"
     if text is not None:
-        path.write_text(text)
+        path.write_bytes(text)
     assert run(wrangler, "tool", "put", "--tenant", TENANT, "--file", str(path)) == 1
     assert not wrangler.commands
 
@@ -256,7 +286,8 @@ def test_the_list_begins_with_the_oldest_key_and_says_when_each_was_created_and_
 )
 def test_the_sealing_key_is_found(tmp_path: Path, environment: dict[str, str], remote: bool, found: bytes) -> None:
     file = tmp_path / ".dev.vars"
-    file.write_text(f'OTHER=1\nCREDENTIALS_KEY = "{base64.b64encode(bytes([1]) * 32).decode()}"\n')
+    key = base64.b64encode(bytes([1]) * 32)
+    file.write_bytes(b'OTHER=Zo\xeb\nCREDENTIALS_KEY = "%b"\n' % key)
     assert find_credentials_key(environment, remote=remote, local_secrets=file) == found
 
 
@@ -307,4 +338,7 @@ def test_a_failure_of_wrangler_is_reported(tmp_path: Path) -> None:
     failing.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('no such namespace')\n")
     failing.chmod(0o755)
     with pytest.raises(Unavailable, match="no such namespace"):
+        wrangler_of(Project(tmp_path))(["kv", "key", "list"])
+    failing.unlink()
+    with pytest.raises(Unavailable, match="make setup"):
         wrangler_of(Project(tmp_path))(["kv", "key", "list"])

@@ -23,12 +23,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from retain.cli.deployed.line_files import text_of
 from retain.cli.project import Project, require_project
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
-from retain.cli.yaml_text import read_yaml
+from retain.cli.yaml_text import read_yaml_file
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
 from retain.errors.codes import ForeignCode
 from retain.gateway.credentials import credential_name, read_credentials_key
@@ -38,6 +36,7 @@ from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.crypto import HostCrypto
 from retain.identifiers import check_tenant, check_tool_name
 from retain.json_text import read_json
+from retain.memory.records.limits import END_OF_DATES_MS
 from retain.ports import Kv
 
 _DAY_MS = 86_400_000
@@ -142,17 +141,16 @@ def _line(grant: Grant, now_ms: int) -> str:
 
 
 def _moment(at_ms: int) -> str:
+    if at_ms >= END_OF_DATES_MS:
+        return "after the year 9999"
     return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def _read_tool_file(path: Path) -> dict[str, object]:
     try:
-        config = read_yaml(path.read_text())
-    except (OSError, yaml.YAMLError) as error:
-        raise InvalidInput(f"{path} cannot be read: {error}", code="invalid_tool_configuration") from error
-    if not isinstance(config, dict):
-        raise InvalidInput(f"{path} does not hold a mapping", code="invalid_tool_configuration")
-    return config
+        return read_yaml_file(path)
+    except ValueError as error:
+        raise InvalidInput(str(error), code="invalid_tool_configuration") from error
 
 
 async def _names(kv: Kv, prefix: str) -> list[str]:
@@ -175,7 +173,8 @@ def find_credentials_key(environment: Mapping[str, str], *, remote: bool, local_
     """
     text = environment.get("CREDENTIALS_KEY", "")
     if not text and not remote and local_secrets.exists():
-        for line in local_secrets.read_text().splitlines():
+        # What other lines have is nothing to this one; the key is in base64.
+        for line in local_secrets.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition("=")
             if name.strip() == "CREDENTIALS_KEY":
                 text = value.strip().strip("\"'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import builtins
 import json
 import os
+import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
@@ -17,6 +18,8 @@ from retain.json_text import read_json
 from retain.ports import KeyPage
 
 _BULK_KEYS = 100
+_FAILED = ForeignCode("wrangler_failed")
+_VALUE = re.compile(r"^[\[{]", re.MULTILINE)
 
 Run = Callable[[Sequence[str]], str]
 """Runs wrangler with these arguments and returns its standard output. Raises: Unavailable."""
@@ -27,16 +30,20 @@ def wrangler_of(project: Project) -> Run:
 
     def run(arguments: Sequence[str]) -> str:
         path = f"{project.node_bin}{os.pathsep}{os.environ['PATH']}"
-        done = subprocess.run(
-            [str(project.node_bin / "wrangler"), *arguments],
-            env={**os.environ, "PATH": path, "WRANGLER_SEND_METRICS": "false"},
-            cwd=project.root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [str(project.node_bin / "wrangler"), *arguments],
+                env={**os.environ, "PATH": path, "WRANGLER_SEND_METRICS": "false"},
+                cwd=project.root,
+                capture_output=True,
+                encoding="utf-8",
+                errors="replace",
+                check=False,
+            )
+        except OSError as error:
+            raise Unavailable(f"wrangler cannot be run ({error}): `make setup` installs it", code=_FAILED) from error
         if done.returncode != 0:
-            raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code=ForeignCode("wrangler_failed"))
+            raise Unavailable(f"wrangler failed:\n{done.stderr or done.stdout}", code=_FAILED)
         return done.stdout
 
     return run
@@ -60,7 +67,7 @@ class WranglerKv:
         for start in range(0, len(keys), _BULK_KEYS):
             wanted = list(keys[start : start + _BULK_KEYS])
             with _private_file(json.dumps(wanted)) as file:
-                answer: Any = read_json(self._run(["kv", "bulk", "get", file.name, *self._where]))
+                answer = _json_in(self._run(["kv", "bulk", "get", file.name, *self._where]))
             found.update({key: (answer.get(key) or {}).get("value") for key in wanted})
         return found
 
@@ -82,10 +89,20 @@ class WranglerKv:
 
     async def list(self, prefix: str, *, cursor: str | None = None, limit: int = 1000) -> KeyPage:
         """Return all keys that start with `prefix`: wrangler reads all pages. See the port."""
-        listed: Any = read_json(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
+        listed = _json_in(self._run(["kv", "key", "list", "--prefix", prefix, *self._where]))
         names = [entry["name"] for entry in listed]
         rest = sorted(name for name in names if cursor is None or name > cursor)
         return KeyPage(rest[:limit], rest[limit - 1] if len(rest) > limit else None)
+
+
+def _json_in(printed: str) -> Any:
+    """Return the value that wrangler printed, after lines of its own. Raises: Unavailable when there is none."""
+    for begun in _VALUE.finditer(printed):
+        try:
+            return read_json(printed[begun.start() :])
+        except ValueError:
+            continue
+    raise Unavailable(f"wrangler printed no JSON:\n{printed}", code=_FAILED)
 
 
 def _private_file(content: str) -> tempfile._TemporaryFileWrapper[str]:

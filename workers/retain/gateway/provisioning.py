@@ -17,6 +17,7 @@ from retain.identifiers import check_tenant, check_tool_name
 from retain.ports import Crypto, Kv
 
 MAX_CONFIG_BYTES = 65_536
+MAX_LIFETIME_MS = 3_650 * 86_400_000
 _KEY_BYTES = 32
 KEY_ID_CHARACTERS = 16
 
@@ -49,8 +50,8 @@ def new_api_key(tenant_id: str, scopes: Sequence[str], *, now_ms: int, lifetime_
     """
     if not scopes:
         raise InvalidInput("a key needs at least one tool, or '*'", code="invalid_scopes")
-    if lifetime_ms is not None and lifetime_ms <= 0:
-        raise InvalidInput("a key's lifetime must be positive", code="invalid_lifetime")
+    if lifetime_ms is not None and not 0 < lifetime_ms <= MAX_LIFETIME_MS:
+        raise InvalidInput("a key lives at most ten years (3,650 days)", code="invalid_lifetime")
     checked = tuple(scope if scope == ANY_TOOL else check_tool_name(scope) for scope in scopes)
     random = base64.urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode().rstrip("=")
     api_key = f"{KEY_PREFIX}{check_tenant(tenant_id)}_{random}"
