@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
+from retain.cli.administrator import open_client
 from retain.cli.history import main
 from retain.tenants.mutation_log import MutationLog
 from tests.lifecycle.world import living
@@ -92,6 +93,43 @@ def test_a_dump_verifies_from_its_file(entries: Rows, tmp_path: Path, capsys: py
     assert main(["verify", "--file", str(file), "--tenant", "another"]) == 1
     file.write_text(dumped.replace("record_stored", "record_edited", 1))
     assert main(["verify", "--file", str(file), "--tenant", "acme"]) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param("[1]", id="another value"),
+        pytest.param("{}", id="an entry without its members"),
+        pytest.param('{"seq": 3', id="half a line"),
+        pytest.param("", id="an empty line"),
+        pytest.param("Zo\\xeb", id="not UTF-8"),
+    ],
+)
+def test_a_damaged_dump_is_refused_and_named(
+    entries: Rows, tmp_path: Path, capsys: pytest.CaptureFixture[str], line: str
+) -> None:
+    lines = [json.dumps(entry) for entry in entries]
+    lines[2] = line
+    file = tmp_path / "acme.jsonl"
+    file.write_bytes("\n".join(lines).encode().replace(b"\\xeb", b"\xeb"))
+    assert main(["verify", "--file", str(file), "--tenant", "acme"]) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err.count("\n")) == ("", 1)
+    assert "acme.jsonl cannot be read: " in printed.err
+    assert printed.err.endswith("(invalid_dump)\n")
+
+
+@pytest.mark.parametrize("url", ["http://[bad", "http://retain.example"])
+def test_what_is_not_a_deployment_is_reported_on_a_line(capsys: pytest.CaptureFixture[str], url: str) -> None:
+    def other(_: httpx.Request) -> httpx.Response:
+        return httpx.Response(200, text="<html>")
+
+    def connect(url: str) -> httpx.Client:
+        with open_client(url):
+            return httpx.Client(base_url=url, transport=httpx.MockTransport(other))
+
+    assert main(["verify", "--url", url, "--tenant", "acme"], connect) == 1
+    assert capsys.readouterr().err.count("\n") == 1
 
 
 def test_what_cannot_be_read_is_an_error(entries: Rows, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

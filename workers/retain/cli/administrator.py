@@ -9,8 +9,9 @@ from collections.abc import Callable, Mapping
 
 import httpx
 
-from retain.errors import RetainError, UpstreamFailed
+from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
+from retain.json_text import read_json
 
 _ACCESS = {"CF_ACCESS_CLIENT_ID": "cf-access-client-id", "CF_ACCESS_CLIENT_SECRET": "cf-access-client-secret"}
 
@@ -34,9 +35,12 @@ def run_command(options: argparse.Namespace, connect: Connect) -> int:
 
 
 def open_client(url: str) -> httpx.Client:
-    """Return a client for a deployment, with the service token from the environment, if any."""
+    """Return a client for a deployment, with the service token from the environment, if any. Raises: InvalidInput."""
     headers = {header: os.environ[name] for name, header in _ACCESS.items() if name in os.environ}
-    return httpx.Client(base_url=url, headers=headers, timeout=60)
+    try:
+        return httpx.Client(base_url=url, headers=headers, timeout=60)
+    except httpx.InvalidURL as error:
+        raise InvalidInput(f"the address is not valid: {error}", code=ForeignCode("usage")) from error
 
 
 def answer_of(
@@ -46,7 +50,10 @@ def answer_of(
     body: Mapping[str, object] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> httpx.Response:
-    """Return the answer of the deployment. Raises: UpstreamFailed when there is none, or one that reports no success."""
+    """Return the answer of the deployment, JSON if it has a body.
+
+    Raises: UpstreamFailed when there is none, one that reports no success, or one that is not JSON.
+    """
     try:
         answer = client.request(method, path, params=query, json=None if body is None else dict(body))
     except httpx.HTTPError as error:
@@ -55,4 +62,10 @@ def answer_of(
         raise UpstreamFailed(
             f"the server answered {answer.status_code}: {answer.text[:1000]}", code=ForeignCode("server_failed")
         )
+    try:
+        read_json(answer.text or "{}")
+    except ValueError as error:
+        raise UpstreamFailed(
+            "what answered is not Retain: it sent no JSON", code=ForeignCode("server_failed")
+        ) from error
     return answer

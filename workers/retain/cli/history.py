@@ -30,6 +30,7 @@ from retain.roles.role import EVERY_TENANT
 from retain.tenants.history import GENESIS, follow
 
 Entry = Mapping[str, Any]
+_COLUMNS = {"seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +82,10 @@ def read_file(path: Path) -> Iterator[Entry]:
     """Yield the entries of a dump. Raises: InvalidInput."""
     try:
         with path.open(encoding="utf-8") as lines:
-            for line in lines:
+            for number, line in enumerate(lines, start=1):
                 entry: Any = read_json(line)
+                if not (isinstance(entry, dict) and entry.keys() >= _COLUMNS):
+                    raise ValueError(f"line {number} is not an entry of a history")
                 yield entry
     except (OSError, ValueError) as error:
         raise InvalidInput(f"{path} cannot be read: {error}", code=ForeignCode("invalid_dump")) from error
