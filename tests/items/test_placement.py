@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -114,3 +115,15 @@ def test_the_command_prints_the_rules_of_the_configuration(capsys: pytest.Captur
     assert "notes/" in [rule["conditions"].get("prefix") for rule in printed["rules"]]
     assert main(["--placements", "{"]) == 2
     assert main([]) == 0
+
+
+@pytest.mark.parametrize("text", [b"[vars", b"vars = 3", b"# Zo\xeb", b"[vars]\nMEMORY_PLACEMENTS = 3"])
+def test_a_configuration_that_cannot_be_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: bytes
+) -> None:
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "stage.py").touch()
+    (tmp_path / "wrangler.toml").write_bytes(text)
+    monkeypatch.chdir(tmp_path)
+    assert main([]) == 2
+    assert "wrangler.toml" in capsys.readouterr().err

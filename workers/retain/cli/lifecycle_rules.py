@@ -37,6 +37,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _configured() -> str:
     """Return MEMORY_PLACEMENTS of the project, or "". Raises: Misconfigured."""
-    config = tomllib.loads(require_project().production_config.read_text())
-    text: str = config.get("vars", {}).get("MEMORY_PLACEMENTS", "")
+    path = require_project().production_config
+    try:
+        text = tomllib.loads(path.read_text(encoding="utf-8")).get("vars", {}).get("MEMORY_PLACEMENTS", "")
+    except (OSError, ValueError, AttributeError) as error:
+        raise Misconfigured(f"{path} cannot be read: {error}", code="invalid_placement") from error
+    if not isinstance(text, str):
+        raise Misconfigured(f"MEMORY_PLACEMENTS in {path} is not a text", code="invalid_placement")
     return text
