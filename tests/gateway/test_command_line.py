@@ -98,7 +98,7 @@ def test_creating_a_key_prints_it_once_and_stores_its_hash(
 
 
 @pytest.mark.parametrize("days", ["0", "3651", "99999999999999"])
-def test_a_key_whose_end_no_calendar_has_is_not_created(wrangler: Wrangler, days: str) -> None:
+def test_a_key_that_outlives_the_calendar_is_not_created(wrangler: Wrangler, days: str) -> None:
     assert run(wrangler, "key", "create", "--tenant", TENANT, "--scope", "*", "--days", days) == 1
     assert not wrangler.commands
 
