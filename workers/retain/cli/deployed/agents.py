@@ -1,11 +1,11 @@
 """List the agents of a deployment, and define, show, roll back and delete those of its tenant.
 
 retain agents
-retain agents show support
-retain agents put support.yaml --if-match 3
-retain agents versions support
-retain agents rollback support 2
-retain agents delete support
+retain agents show concierge
+retain agents put concierge.yaml --if-match 3
+retain agents versions concierge
+retain agents rollback concierge 2
+retain agents delete concierge
 """
 
 from __future__ import annotations
