@@ -50,7 +50,7 @@ def compile_agents(folder: Path) -> dict[str, Any]:
     scripts: dict[str, Any] = {}
     for path in sorted((folder / "scripts").glob("*.yaml")):
         try:
-            script = check_script(read_yaml(_text(path, f"scripts/{path.name}")))
+            script = check_script(read_yaml(text_of(path, f"scripts/{path.name}")))
         except (InvalidInput, yaml.YAMLError) as error:
             raise SystemExit(f"scripts/{path.name}: {error}") from error
         if script["name"] != path.stem:
@@ -67,7 +67,7 @@ def compile_agents(folder: Path) -> dict[str, Any]:
 
 def _definition(path: Path) -> AgentDefinition:
     try:
-        content = read_yaml(_text(path, path.name))
+        content = read_yaml(text_of(path, path.name))
         if not isinstance(content, dict):
             raise SystemExit(f"{path.name}: it must be a mapping with the fields of an agent: type, description, …")
         return AgentDefinition.model_validate(content)
@@ -78,7 +78,8 @@ def _definition(path: Path) -> AgentDefinition:
         raise SystemExit(f"{path.name}: {error}") from error
 
 
-def _text(path: Path, place: str) -> str:
+def text_of(path: Path, place: str) -> str:
+    """Return the text of a file. place: what it is called in the message. Raises: SystemExit when it is not UTF-8."""
     try:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from retain.cli.keys import new_signing_key
+from tools.agent_definitions import text_of
 from tools.offline_runtime import COMPATIBILITY_FLAG
 from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT
 from tools.stage import read_config
@@ -103,9 +104,9 @@ def write_local_config(
 
 
 def write_secrets() -> None:
-    """Make the development secrets that are not there yet."""
+    """Make the development secrets that are not there yet. Raises: SystemExit when `.dev.vars` is not UTF-8."""
     secrets_file = ROOT / ".dev.vars"
-    known = secrets_file.read_text() if secrets_file.exists() else ""
+    known = text_of(secrets_file, secrets_file.name) if secrets_file.exists() else ""
     for name, make in (("CREDENTIALS_KEY", _random_key), ("MEMORY_KEY", _random_key), ("TOKEN_KEY", new_signing_key)):
         if not any(line.startswith(f"{name}=") for line in known.splitlines()):
             known = f"{known.rstrip()}\n" if known.strip() else ""
@@ -122,6 +123,6 @@ def _random_key() -> str:
 def _write_private(path: Path, text: str) -> None:
     """Write a file that only its owner may read, from its first byte on."""
     partial = path.with_name(f"{path.name}.{os.getpid()}")
-    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as sink:
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as sink:
         sink.write(text)
     partial.rename(path)

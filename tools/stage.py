@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from retain.models.embedders.static import table_file
-from tools.agent_definitions import check_models, compile_agents
+from tools.agent_definitions import check_models, compile_agents, text_of
 from tools.bytecode import with_bytecode
 from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
 from tools.public_files import folder_of, public_files
@@ -44,15 +44,21 @@ _NOT_UPLOADED = (
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return a wrangler configuration, TOML or JSON."""
-    text = path.read_text()
-    parsed: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    """Return a wrangler configuration, TOML or JSON. Raises: SystemExit when it is neither."""
+    text = text_of(path, path.name)
+    try:
+        parsed: dict[str, Any] = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+    except ValueError as error:
+        raise SystemExit(f"{path.name}: {error}") from error
     return parsed
 
 
 def local_variables(path: Path) -> dict[str, str]:
-    """Return what `.dev.vars` sets instead of the configuration's variables; nothing if there is no such file."""
-    lines = path.read_text().splitlines() if path.exists() else []
+    """Return what `.dev.vars` sets instead of the configuration's variables; nothing if there is no such file.
+
+    Raises: SystemExit when it is not UTF-8.
+    """
+    lines = text_of(path, path.name).splitlines() if path.exists() else []
     pairs = [line.partition("=") for line in lines if not line.lstrip().startswith("#")]
     return {name.strip(): value.strip().strip("'\"") for name, equals, value in pairs if equals}
 

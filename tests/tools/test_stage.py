@@ -112,6 +112,9 @@ def test_the_file_of_secrets_replaces_variables_of_the_local_configuration(tmp_p
     assert local_variables(path) == {}
     path.write_text("# CHAT_MODEL=no\n\nCHAT_PROVIDER=openai\nCHAT_API_KEY = 'a=b'\n")
     assert local_variables(path) == {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "a=b"}
+    path.write_bytes(b"CHAT_MODEL=Zo\xeb\n")
+    with pytest.raises(SystemExit, match=r"\.dev\.vars: it is not UTF-8"):
+        local_variables(path)
 
 
 @pytest.mark.parametrize(
@@ -198,3 +201,10 @@ def test_a_file_that_did_not_change_is_not_written(tmp_path: Path) -> None:
 def test_a_configuration_is_read_from_toml_and_from_json(tmp_path: Path, name: str, text: str) -> None:
     (tmp_path / name).write_text(text)
     assert read_config(tmp_path / name) == {"name": "retain", "vars": {"A": "1"}}
+
+
+@pytest.mark.parametrize(("name", "text"), [("w.toml", b"[vars"), ("w.json", b"{"), ("w.toml", b"# Zo\xeb")])
+def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, name: str, text: bytes) -> None:
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(SystemExit, match=name):
+        read_config(tmp_path / name)
