@@ -226,6 +226,7 @@ def test_a_healthy_deployment_passes_every_check(capsys: pytest.CaptureFixture[s
         ("schema", {"/readyz": (503, {"schema": VERSION, "stores": {"d1": "schema_outdated", "kv": "ok"}})}),
         ("credentials", {"/v1/agents/acme": (403, {"code": "role_required", "detail": "no"})}),
         ("credentials", {"/v1/agents/acme": (200, {"agents": [], "cursor": None})}),
+        ("credentials", {"/v1/agents/acme": (404, {"code": "unknown_tenant", "detail": "there is no tenant acme"})}),
         ("closed", {"anonymous": (200, {"agents": []})}),
         (
             "index",

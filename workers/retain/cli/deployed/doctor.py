@@ -90,7 +90,7 @@ def _schema(deployment: Deployment) -> Found:
 def _credentials(deployment: Deployment) -> Found:
     try:
         listed = deployment.ask("GET", deployment.agents, query={"limit": "1"})
-    except (Unauthenticated, Forbidden) as error:
+    except (Unauthenticated, Forbidden, NotFound) as error:
         return "bad", f"{error.message} ({error.code})"
     return ("ok", "accepted") if listed["agents"] else ("bad", "accepted, and there is no agent")
 
