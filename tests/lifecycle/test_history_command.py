@@ -12,6 +12,7 @@ import pytest
 
 from retain.cli.administrator import open_client
 from retain.cli.history import main
+from retain.tenants.history import GENESIS
 from retain.tenants.mutation_log import MutationLog
 from tests.lifecycle.world import living
 
@@ -63,6 +64,7 @@ async def test_the_deployment_s_own_history_has_a_path_of_its_own(capsys: pytest
 
 def test_a_stored_head_is_compared(entries: Rows, capsys: pytest.CaptureFixture[str]) -> None:
     assert _verify(entries, "--head", f"3:{entries[2]['hash']}") == 0
+    assert _verify(entries, "--head", f"0:{GENESIS}") == 0, "the head of a history before its first entry"
     assert _verify(entries[:2], "--head", f"3:{entries[2]['hash']}") == 1
     assert _verify(entries, "--head", f"3:{entries[1]['hash']}") == 1
     assert _verify(entries, "--head", "three") == 1

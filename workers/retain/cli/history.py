@@ -94,7 +94,7 @@ def read_file(path: Path) -> Iterator[Entry]:
 def check(tenant_id: str, entries: Iterable[Entry], asked: frozenset[int] = frozenset()) -> Chain:
     """Recompute the chain, entry by entry. asked: the numbers of entries whose hashes to return."""
     seq, head = 0, GENESIS
-    found: dict[int, str] = {}
+    found = {seq: head}
     for entry in entries:
         before = seq
         seq, head = follow(tenant_id, [entry], seq, head)
