@@ -160,6 +160,11 @@ def test_a_time_is_a_while_ago_or_a_moment(text: str) -> None:
     assert runs.moment_ms(text) > 1_600_000_000_000
 
 
+@pytest.mark.parametrize("text", ["999999d", "0001-01-01", "1969-12-31T23:59"])
+def test_a_time_before_1970_is_its_beginning(text: str) -> None:
+    assert runs.moment_ms(text) == 0
+
+
 @pytest.mark.parametrize("arguments", [["--since", "soon"], ["--limit", "0"], ["--limit", "²"], ["--status", "odd"]])
 def test_a_wrong_option_is_refused_by_the_parser(server: Server, run: Run, arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:

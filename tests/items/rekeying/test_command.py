@@ -111,4 +111,5 @@ def test_a_server_that_does_not_answer_is_an_error(capsys: pytest.CaptureFixture
 
     connect = lambda url: httpx.Client(base_url=url, transport=httpx.MockTransport(refused))  # noqa: E731
     assert main(["status", "--url", URL], connect) == 1
+    assert main(["advance", "1", "--baseline", "nan", "--url", URL], connect) == 1
     assert "server_failed" in capsys.readouterr().err

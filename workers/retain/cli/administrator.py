@@ -52,10 +52,15 @@ def answer_of(
 ) -> httpx.Response:
     """Return the answer of the deployment, JSON if it has a body.
 
-    Raises: UpstreamFailed when there is none, one that reports no success, or one that is not JSON.
+    Raises: InvalidInput for a number that JSON does not have; UpstreamFailed when there is no answer, one that reports no
+        success, or one that is not JSON.
     """
     try:
-        answer = client.request(method, path, params=query, json=None if body is None else dict(body))
+        request = client.build_request(method, path, params=query, json=None if body is None else dict(body))
+    except ValueError as error:
+        raise InvalidInput(f"what was given cannot be sent: {error}", code=ForeignCode("usage")) from error
+    try:
+        answer = client.send(request)
     except httpx.HTTPError as error:
         raise UpstreamFailed(f"the server did not answer: {error}", code=ForeignCode("server_failed")) from error
     if not answer.is_success:

@@ -76,13 +76,16 @@ def cancel(options: argparse.Namespace, deployment: Deployment) -> int:
 
 
 def moment_ms(text: str) -> int:
-    """Return a time in ms: `30m`, `2h` or `7d` ago, or a date or time of ISO 8601, in UTC unless it says otherwise."""
+    """Return a time in ms: `30m`, `2h` or `7d` ago, or a date or time of ISO 8601, in UTC unless it says otherwise.
+
+    One before 1970 is 0.
+    """
     ago = _AGO.fullmatch(text)
     if ago is not None:
-        return int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]]
+        return max(0, int(time.time() * 1000) - int(ago[1]) * _UNIT_MS[ago[2]])
     try:
         at = datetime.fromisoformat(text)
-        return int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000)
+        return max(0, int((at if at.tzinfo is not None else at.replace(tzinfo=UTC)).timestamp() * 1000))
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError("give 30m, 2h, 7d, or a date or time such as 2026-11-23T09:00") from error
 
