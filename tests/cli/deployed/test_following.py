@@ -165,6 +165,16 @@ def test_a_long_conversation_is_sent_in_parts_and_what_is_rejected_is_named(
     assert [len(body["messages"]) for body in _sent(server)] == [500, 1]
 
 
+def test_nothing_is_sent_of_a_conversation_with_a_message_that_cannot_be_sent(
+    server: Server, run: Run, tmp_path: Path
+) -> None:
+    lines = [json.dumps({"speaker": "Bea", "content": "a"})] * 500 + ['{"speaker": "Bea", "content": "\\ud800"}']
+    (tmp_path / "long.jsonl").write_text("\n".join(lines))
+    status, _, reported = run(ingest.main, str(tmp_path / "long.jsonl"))
+    assert (status, reported.startswith("message 501 cannot be sent: ")) == (2, True)
+    assert server.asked == []
+
+
 @pytest.mark.parametrize("text", ["just words", "[1]"])
 def test_a_file_without_a_conversation_is_refused_and_nothing_is_sent(
     server: Server, run: Run, tmp_path: Path, text: str

@@ -7,6 +7,7 @@ retain ingest meeting.txt --conversation standup-17
 from __future__ import annotations
 
 import argparse
+import json
 import re
 import sys
 import time
@@ -71,8 +72,17 @@ def _messages(text: str, speakers: Mapping[str, str]) -> list[dict[str, object]]
         if "speaker" not in message:
             role = str(one.get("role", ""))
             message["speaker"] = one.get("name") or speakers.get(role, role)
+        _check_sendable(number, message)
         messages.append(message)
     return messages
+
+
+def _check_sendable(number: int, message: Mapping[str, object]) -> None:
+    """Refuse what JSON or UTF-8 cannot have before the messages ahead of it are sent. Raises: InvalidInput."""
+    try:
+        json.dumps(message, allow_nan=False, ensure_ascii=False).encode()
+    except ValueError as error:
+        raise InvalidInput(f"message {number} cannot be sent: {error}", code=ForeignCode("usage")) from error
 
 
 def _listed(text: str) -> list[object] | None:
