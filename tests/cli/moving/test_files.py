@@ -66,7 +66,31 @@ def test_an_export_to_standard_output_has_nothing_between_its_lines(server: Serv
 def test_an_export_that_breaks_off_leaves_no_file_of_its_name(server: Server, run: Run, tmp_path: Path) -> None:
     server.answers[EXPORT] = [httpx.Response(200, text=RECORD, headers={"x-next-cursor": "c"}), (503, {"code": "x"})]
     assert run(export.main, str(tmp_path / "acme.jsonl"))[0] == 1
-    assert [file.name for file in tmp_path.iterdir()] == ["acme.jsonl.part"]
+    [part] = tmp_path.iterdir()
+    assert (part.name.startswith("acme.jsonl."), part.suffix, part.read_text()) == (True, ".part", RECORD)
+
+
+def test_an_export_to_a_file_that_another_one_is_writing_changes_nothing_of_it(
+    server: Server, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "acme.jsonl"
+    _pages(server, RECORD, PAGE)
+    answered = Server._answer
+    statuses: list[int] = []
+
+    def other_first(self: Server, request: httpx.Request) -> httpx.Response:
+        if request.url.params.get("cursor") and not statuses:
+            statuses.append(0)
+            other = Server()
+            _pages(other, PAGE)
+            with monkeypatch.context() as patch:
+                patch.setattr("os.getpid", lambda: 0)
+                statuses[0] = export.main([str(file), "--tenant", "acme"], other.connect)
+        return answered(self, request)
+
+    monkeypatch.setattr(Server, "_answer", other_first)
+    assert run(export.main, str(file))[0] == 2
+    assert (statuses, file.read_text()) == ([0], PAGE)
 
 
 def test_an_export_never_overwrites(server: Server, run: Run, tmp_path: Path) -> None:

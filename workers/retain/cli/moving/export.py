@@ -7,6 +7,7 @@ retain export ann.jsonl --user ann
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,9 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
     if options.user is not None:
         path = f"{deployment.tenant}/users/{segment(check_user_id(options.user))}/export"
     target = None if options.file == "-" else Path(options.file)
-    if target is not None and target.exists():
-        raise InvalidInput(f"{target} exists: name another file", code=ForeignCode("usage"))
-    part = None if target is None else target.with_name(f"{target.name}.part")
+    _check_new(target)
+    # Of this process alone: two exports to one file would write into each other.
+    part = None if target is None else target.with_name(f"{target.name}.{os.getpid()}.part")
     written: Counter[str] = Counter()
     try:
         with nullcontext(sys.stdout.buffer) if part is None else part.open("wb") as file:
@@ -39,6 +40,7 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
                 written.update(_kinds(page))
                 file.write(page)
         if part is not None and target is not None:
+            _check_new(target)
             part.rename(target)
     except OSError as error:
         if target is None:
@@ -47,6 +49,11 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
     counts = {kind: count for kind, count in sorted(written.items()) if kind != "page"}
     print_counts(counts, sys.stderr if target is None else sys.stdout, as_json=options.json)
     return 0
+
+
+def _check_new(target: Path | None) -> None:
+    if target is not None and target.exists():
+        raise InvalidInput(f"{target} exists: name another file", code=ForeignCode("usage"))
 
 
 def _kinds(page: bytes) -> Iterator[str]:
