@@ -66,6 +66,20 @@ async def test_jobs_are_continued_until_they_can_wait_and_one_that_stops_does_no
     assert calls == ["long"] * CALLS_PER_JOB + ["broken", "short"]
 
 
+async def test_an_error_that_nobody_expected_is_raised_when_the_other_jobs_were_continued() -> None:
+    calls: list[str] = []
+
+    async def call(job: str) -> Continued:
+        calls.append(job)
+        if job == "broken":
+            raise KeyError("request")
+        return Continued("completed", more=False)
+
+    with pytest.raises(KeyError, match="request"):
+        await continue_open(["broken", "one", "two"], call)
+    assert calls == ["broken", "one", "two"]
+
+
 async def test_a_job_that_stops_is_counted_in_the_state_that_the_caller_names() -> None:
     async def call(job: str) -> Continued:
         raise Unavailable(job)

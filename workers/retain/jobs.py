@@ -79,14 +79,20 @@ async def continue_open(
 ) -> dict[str, int]:
     """Continue each of the jobs for up to five calls; return how many are now in each state.
 
-    A job that raises is counted as `stopped`, and the others continue. `noted` has logged what stopped it.
+    A job that raises a RetainError is counted as `stopped`, and `noted` has logged what stopped it. The others continue,
+    also after an error that nobody expected. Raises: the last of those, when all jobs were continued.
     """
     states: Counter[str] = Counter()
+    unexpected: Exception | None = None
     for job in jobs:
         try:
             states[await _continued(job, call)] += 1
         except RetainError:
             states[stopped] += 1
+        except Exception as error:  # noqa: BLE001 -- whatever one job has, the others are not its fault
+            unexpected = error
+    if unexpected is not None:
+        raise unexpected
     return dict(states)
 
 

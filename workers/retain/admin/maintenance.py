@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from itertools import takewhile
 
 from retain.admin.capacity import Capacity
 from retain.admin.catching_up import COPIES, FILES
@@ -208,13 +209,8 @@ async def backed_up(backups: Backups, restoring: Restoring, stores: Stores, *, d
         pruned = await backups.prune(JOBS_A_TIME)
         jobs = await BackupJobs(stores).all_open(JOBS_A_TIME + 1)
         open_jobs = await continue_open(jobs[:JOBS_A_TIME], call)
-        started: dict[str, int] = {}
         due = await backups.due(TENANTS_PER_CALL) if daily else ()
-        for tenant_id in due:
-            if used_up():
-                break
-            for state, count in (await continue_open([tenant_id], start)).items():
-                started[state] = started.get(state, 0) + count
+        started = await continue_open(takewhile(lambda _: not used_up(), due), start)
         report = {"pruned": pruned, "continued": open_jobs, "daily": started}
         more = pruned == JOBS_A_TIME or len(due) == TENANTS_PER_CALL or "running" in started
         return Partly(report) if more or _are_left(len(jobs), open_jobs) else report
