@@ -156,6 +156,21 @@ async def test_what_expired_and_what_was_deleted_is_removed_finally(world: Tiere
     assert (world.rows(), world.rows("memory_item_objects"), await world.cold()) == ([], [], {})
 
 
+async def test_an_object_that_cannot_be_removed_comes_after_the_others(world: Tiered) -> None:
+    for number, key in enumerate(("locked", "one", "two")):
+        await world.objects.put(key, b"value")
+        await world.sql.run("INSERT INTO memory_item_objects VALUES (?, 'acme', 'an item', ?)", key, number)
+    world.clock.advance(DAY_MS)
+    world.faults.plan(Fault(Unavailable("a lock of the bucket"), point="objects.delete"))
+    with pytest.raises(Unavailable):
+        await world.demotion().run()
+    world.clock.advance(DAY_MS)
+    world.faults.plan(Fault(Unavailable("a lock of the bucket"), 3, point="objects.delete"))
+    with pytest.raises(Unavailable):
+        await world.demotion().run()
+    assert list(await world.cold()) == ["locked"]
+
+
 async def test_an_item_whose_retention_passed_is_removed_with_its_object(world: Tiered) -> None:
     await world.memory().put("system_logs", "l-1", "started")
     world.clock.advance(90 * DAY_MS)

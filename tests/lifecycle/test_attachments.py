@@ -155,6 +155,25 @@ async def test_a_debt_is_paid_when_the_object_store_is_back(world: World) -> Non
     assert (await world.sql.run("SELECT 1 FROM attachment_objects")).rows == []
 
 
+async def test_an_object_that_cannot_be_removed_comes_after_the_others(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pictures = [await uploaded(world, name=f"{number}.png") for number in range(3)]
+    locked, delete = object_key("acme", pictures[1].id), world.objects_store.delete
+
+    async def refusing(key: str) -> None:
+        if key == locked:
+            raise Unavailable("a lock of the bucket")
+        await delete(key)
+
+    await world.sql.run("DELETE FROM attachments")
+    monkeypatch.setattr(world.objects_store, "delete", refusing)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            await remove_owed(world.sql, world.objects_store, world.clock())
+    assert await objects(world) == [pictures[1].id]
+
+
 async def test_a_conversation_takes_the_files_that_no_other_one_names(world: World) -> None:
     own, shared = await uploaded(world, name="own.png"), await uploaded(world, name="shared.png")
     await named(world, own, shared)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from retain.attachments.attachment import object_key
+from retain.errors import RetainError
 from retain.ports import Objects, Sql
 
 ARRIVING_MS = 600_000
@@ -17,7 +18,10 @@ OWED_OF_TENANT = """
 SELECT tenant_id, attachment_id FROM attachment_objects WHERE tenant_id = ?1 AND due_at_ms <= ?2
 ORDER BY attachment_id LIMIT ?3
 """
-_ANY = "SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2 AND ?1 = '' LIMIT ?3"
+_ANY = """
+SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2 AND ?1 = '' ORDER BY due_at_ms LIMIT ?3
+"""
+_POSTPONED = "UPDATE attachment_objects SET due_at_ms = ? WHERE tenant_id = ? AND attachment_id = ?"
 REMOVED = """
 DELETE FROM attachment_objects WHERE (tenant_id, attachment_id) IN
   (SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))
@@ -29,14 +33,20 @@ async def remove_owed(
 ) -> int:
     """Remove objects without a row, `limit` at most; return how many. Idempotent. tenant_id: "" for every tenant.
 
-    Raises: Unavailable; then those before are removed, and the next call continues.
+    Raises: Unavailable; then those before are removed, and the next call continues: with the others, if it is for every
+        tenant.
     """
     rows = (await sql.run(OWED_OF_TENANT if tenant_id else _ANY, tenant_id, now_ms, limit)).rows
     removed: list[tuple[str, str]] = []
     try:
         for row in rows:
-            await objects.delete(object_key(row["tenant_id"], row["attachment_id"]))
-            removed.append((row["tenant_id"], row["attachment_id"]))
+            place = (row["tenant_id"], row["attachment_id"])
+            try:
+                await objects.delete(object_key(*place))
+            except RetainError:
+                await sql.run(_POSTPONED, now_ms, *place)
+                raise
+            removed.append(place)
     finally:
         if removed:
             await sql.run(REMOVED, json.dumps(removed))

@@ -68,6 +68,7 @@ SELECT o.object_key FROM memory_item_objects o WHERE o.noted_at_ms <= ? AND NOT 
 ORDER BY o.noted_at_ms, o.object_key LIMIT ?
 """
 _FORGET = "DELETE FROM memory_item_objects WHERE object_key = ?"
+_POSTPONE = "UPDATE memory_item_objects SET noted_at_ms = ? WHERE object_key = ?"
 
 _log = logging.getLogger(__name__)
 
@@ -263,10 +264,17 @@ class Demotion:
         return "moved" if moved else "kept"
 
     async def _sweep(self, limit: int) -> int:
-        """Remove objects that no item points to; return their number."""
+        """Remove objects that no item points to; return their number.
+
+        Raises: what kept one from being removed, which then comes after all others.
+        """
         rows = (await self._sql.run(_LOOSE, self._clock() - GRACE_MS, limit)).rows
         for row in rows:
-            await self._cold.delete(row["object_key"])
+            try:
+                await self._cold.delete(row["object_key"])
+            except RetainError:
+                await self._sql.run(_POSTPONE, self._clock(), row["object_key"])
+                raise
             await self._sql.run(_FORGET, row["object_key"])
         return len(rows)
 
