@@ -65,7 +65,8 @@ _Work = Callable[[Stores, str, Sequence[str], "Consolidated"], Awaitable[None]]
 # A tenant that could not be consolidated comes after all others, and of several the one that was tried first.
 _PARKED = "SELECT tenant_id, last_at_ms FROM error_ledger WHERE stage = 'consolidation' AND state = 'parked'"
 _EXPIRED = f"""
-SELECT r.id, r.tenant_id, r.kind FROM memory_records r LEFT JOIN ({_PARKED}) p ON p.tenant_id = r.tenant_id
+SELECT r.id, r.tenant_id, COALESCE(p.last_at_ms, 0) AS tried_at_ms
+FROM memory_records r LEFT JOIN ({_PARKED}) p ON p.tenant_id = r.tenant_id
 WHERE r.expires_at_ms <= ? AND (r.kind <> 'task' OR r.valid_to_ms IS NULL OR r.valid_to_ms > r.expires_at_ms)
 ORDER BY p.last_at_ms, r.tenant_id, r.expires_at_ms, r.id LIMIT ?
 """
@@ -98,7 +99,7 @@ class Consolidated:
     """What a run did.
 
     compared: records examined for duplicates. failed: batches left for the next run, one tenant each. complete: whether
-    nothing else is left for it. tenants_failed: those of the batches.
+    another run would not do more now. tenants_failed: those of the batches.
     """
 
     closed: int = 0
@@ -119,20 +120,26 @@ async def consolidate(stores: Stores) -> Consolidated:
     done = Consolidated()
     began_ms = stores.clock()
     expired = (await stores.sql.run(_EXPIRED, stores.clock(), EXPIRED_PER_RUN)).rows
-    await _each(stores, expired, _expire, done)
+    await _each(stores, expired, EXPIRED_PER_RUN, _expire, done)
     new = (await stores.sql.run(_NEW, COMPARED_PER_RUN)).rows
-    await _each(stores, sorted(new, key=lambda row: (row["tried_at_ms"], row["tenant_id"])), _merge, done)
-    done.complete = done.complete and len(expired) < EXPIRED_PER_RUN and len(new) < COMPARED_PER_RUN
-    if done.complete:
+    ordered = sorted(new, key=lambda row: (row["tried_at_ms"], row["tenant_id"]))
+    await _each(stores, ordered, COMPARED_PER_RUN, _merge, done)
+    if done.complete and len(expired) < EXPIRED_PER_RUN and len(new) < COMPARED_PER_RUN:
         await settle_earlier(stores.sql, stores.clock(), "consolidation", began_ms, failed=sorted(done.tenants_failed))
     return done
 
 
-async def _each(stores: Stores, rows: Sequence[Row], work: _Work, done: Consolidated) -> None:
-    """Do the work for the records of each tenant, until the calls of D1 are used up."""
+async def _each(stores: Stores, rows: Sequence[Row], most: int, work: _Work, done: Consolidated) -> None:
+    """Do the work for the records of each tenant, until the calls of D1 are used up.
+
+    most: how many rows were read at most. If all of so many fail as they did before, another run would do no more.
+    """
+    full = len(rows) == most
+    done.complete = done.complete and not (full and any(row["tried_at_ms"] == 0 for row in rows))
     for tenant_id, ids in _chunks(rows):
         try:
             await work(stores, tenant_id, ids, done)
+            done.complete = done.complete and not full
         except RetainError as error:
             if not used_up():
                 await _failed(stores, tenant_id, error, done)
