@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from retain.errors import Conflict, ConstraintViolated, LimitExceeded, Misconfigured, Unavailable
 from retain.host.sql import SqliteSql, split_statements
+from retain.ports import SqlResult, Statement
 from tests.ports import Case, cases
 from tests.ports import sql as suite
 
@@ -149,6 +150,24 @@ async def test_migrations_apply_once_each_by_number(sql: SqliteSql, tmp_path: Pa
     assert all(row["applied_at"] for row in recorded)
     _folder(tmp_path, **{"0003_third": "INSERT INTO t VALUES ('three');"})
     assert sql.migrate(folder) == ["0003_third.sql"]
+
+
+async def test_processes_that_begin_at_once_apply_each_migration_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = _folder(tmp_path, **{"0001_a": "CREATE TABLE t (v);", "0002_b": "INSERT INTO t VALUES ('b');"})
+    first, second = SqliteSql.open(tmp_path / "both.db"), SqliteSql.open(tmp_path / "both.db")
+    transaction = first._transaction
+
+    def overtaken(statements: Sequence[Statement]) -> list[SqlResult]:
+        second.migrate(folder)
+        return transaction(statements)
+
+    monkeypatch.setattr(first, "_transaction", overtaken)
+    assert (first.migrate(folder), second.migrate(folder)) == ([], [])
+    assert [row["v"] for row in (await first.run("SELECT v FROM t")).rows] == ["b"]
+    first.close()
+    second.close()
 
 
 async def test_a_failing_migration_leaves_nothing_and_is_retried(sql: SqliteSql, tmp_path: Path) -> None:

@@ -55,7 +55,7 @@ class SqliteSql:
         return self._transaction(statements) if statements else []
 
     def migrate(self, folder: Path) -> list[str]:
-        """Apply the folder's numbered `*.sql` files that are not yet applied; return their names.
+        """Apply the folder's numbered `*.sql` files that are not yet applied; return their names. Several processes may.
 
         Keeps the same record as `wrangler d1 migrations apply`: table `d1_migrations`, files ordered by number and then
         by name. Each file is one transaction: it is applied and recorded as a whole, or not at all.
@@ -64,18 +64,23 @@ class SqliteSql:
         Raises: Misconfigured (code `migration_failed`, detail `migration`) with the database's error as its cause.
         """
         execute(self._connection, _MIGRATIONS, ())
-        applied = {row["name"] for row in execute(self._connection, "SELECT name FROM d1_migrations", ()).rows}
-        new = [path for path in _numbered(folder) if path.name not in applied]
-        for path in new:
+        known, applied = self._applied(), list[str]()
+        for path in [path for path in _numbered(folder) if path.name not in known]:
             statements: list[Statement] = [(sql, ()) for sql in split_statements(path.read_text("utf-8"))]
             statements.append(("INSERT INTO d1_migrations (name) VALUES (?)", (path.name,)))
             try:
                 self._transaction(statements)
             except RetainError as error:
+                if path.name in self._applied():  # another process applied it first
+                    continue
                 raise Misconfigured(
                     f"the migration {path.name} failed", code="migration_failed", migration=path.name
                 ) from error.__cause__
-        return [path.name for path in new]
+            applied.append(path.name)
+        return applied
+
+    def _applied(self) -> set[str]:
+        return {row["name"] for row in execute(self._connection, "SELECT name FROM d1_migrations", ()).rows}
 
     def _transaction(self, statements: Sequence[Statement]) -> list[SqlResult]:
         try:
