@@ -130,6 +130,44 @@ async def test_an_import_of_an_old_export_leaves_out_the_rows_and_items_of_an_er
     assert "annsecret" not in json.dumps(left)
 
 
+MESSAGE = {**OF_RUNS["message"][1], "message_id": f"{RUN}.0", "run_id": RUN}
+FILE = {"id": RUN, "name": "a.png", "media_type": "image/png", "bytes": 1}
+EVENT = {"run_id": RUN, "seq": 1, "kind": "run_started", "turn": 1, "at_ms": 7}
+CONVERSATION: dict[str, Any] = {
+    **dict.fromkeys(("user_id", "title", "summary_through", "summary_since_ms")),
+    "delegated": 0,
+    "created_at_ms": 7,
+    "last_run_at_ms": 7,
+    "last_run_id": RUN,
+    "status": "completed",
+    "runs": 1,
+    **PLACE,
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "row", "name", "values"),
+    [
+        ("message", MESSAGE, "attachments", ("5", "{}", "[5]", "[{}]", json.dumps([{**FILE, "name": 5}]))),
+        ("run", ENDED, "input", ("", "5", "[]", '{"episodes": 5}', '{"episodes": [{}]}')),
+        ("run", ENDED, "error", ("", "5", "[]", '"x"')),
+        ("event", EVENT, "data", ("", "null", "[]", "true")),
+        ("conversation", CONVERSATION, "summary", ("{}", "[5]", '[{"text": "x"}]')),
+    ],
+)
+async def test_json_that_no_reader_could_read_is_refused(
+    world: World, kind: str, row: dict[str, Any], name: str, values: tuple[str, ...]
+) -> None:
+    for value in values:
+        with pytest.raises(InvalidInput) as raised:
+            await import_lines(world.stores(), "acme", _row(kind, {**row, name: value}))
+        assert raised.value.details["problems"] == [f"{name} is not valid in a {kind}"]
+    good = {"attachments": json.dumps([FILE]), "input": '{"episodes": []}'}.get(
+        name, "[]" if name == "summary" else "{}"
+    )
+    assert await import_lines(world.stores(), "acme", _row(kind, {**row, name: good}))
+
+
 async def test_a_row_of_another_tenant_is_not_changed(world: World) -> None:
     line = _row("outcome", {**OUTCOME, "score": 1.0}, tenant="other")
     assert (await import_lines(world.stores(), "other", line)).rows == 0

@@ -65,6 +65,26 @@ async def test_an_import_brings_no_agent_that_the_tenant_may_not_define(
     assert (await application.asks("GET", "/v1/tenants/acme/agents/mine")).status == 404
 
 
+@pytest.mark.parametrize(
+    ("kind", "row"),
+    [
+        (
+            "dataset",
+            {"version": "1", "definition": "{}", "cases": 1, "current": 1, "created_at_ms": 7, "updated_at_ms": 7},
+        ),
+        ("case", {"version": "1", "position": 0, "content": '{"id": 5}'}),
+    ],
+)
+async def test_an_import_brings_no_dataset_that_no_evaluation_could_read(
+    application: Application, kind: str, row: dict[str, Any]
+) -> None:
+    line = {"kind": kind, "version": 1, "tenant": "acme", "owner": None, "at_ms": 7, "row": {"name": "d", **row}}
+    refused = await imported(application, json.dumps(line).encode())
+    assert (refused.status, refused.content["code"], refused.content["line"]) == (400, "invalid_line", 1)
+    [problem] = refused.content["problems"]
+    assert problem.endswith(f"is not valid in a {kind}")
+
+
 async def test_an_imported_version_has_the_digest_of_its_definition(application: Application) -> None:
     definition = definition_of(model=ALLOWED)
     assert (await imported(application, agent_line(definition))).content["rows"] == 1

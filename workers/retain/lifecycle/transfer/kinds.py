@@ -13,28 +13,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 Column = Literal[
-    "id",
-    "id?",
-    "named",
-    "named?",
-    "text",
-    "text?",
-    "json",
-    "json?",
-    "whole",
-    "whole?",
-    "real",
-    "real?",
-    "time",
-    "time?",
-    "day",
-    "space",
-]
+    "id", "id?", "named", "named?", "text", "text?", "object", "object?", "list", "list?", "files?", "lines?", "context",
+    "whole", "whole?", "real", "real?", "time", "time?", "day", "space",
+]  # fmt: skip
 """What a column has. A question mark: or null.
 
 id: a ULID, alone or before a dot. named: the id of something that may be a ULID. whole: a whole number from 0. time: the
 same, in epoch milliseconds, and not in the future. day: the same, in days since the epoch. space: a namespace key, whose
-second segment is the tenant.
+second segment is the tenant. object, list: as JSON. files, lines, context: attachments, the
+lines of a summary, and what a run was asked with what it read, as JSON.
 """
 
 _INSTANCE: Mapping[str, Column] = {"agent_type": "text", "instance_id": "text"}
@@ -105,7 +92,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "last_run_id": "id",
                 "status": "text",
                 "runs": "whole",
-                "summary": "json?",
+                "summary": "lines?",
                 "summary_through": "id?",
                 "summary_since_ms": "time?",
             },
@@ -127,7 +114,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "at_ms": "time",
                 "user_id": "text?",
                 "recalled": "whole",
-                "attachments": "json?",
+                "attachments": "files?",
             },
             "t.at_ms",
             _OF_INSTANCE,
@@ -145,9 +132,9 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 **_INSTANCE,
                 "parent_run_id": "id?",
                 "status": "text",
-                "input": "json",
+                "input": "context",
                 "output": "text?",
-                "error": "json?",
+                "error": "object?",
                 "model": "text",
                 "steps": "whole",
                 "input_tokens": "whole",
@@ -157,7 +144,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "completed_at_ms": "time?",
                 "user_id": "text?",
                 "texts": "text",
-                "learning": "json?",
+                "learning": "object?",
             },
             "COALESCE(t.completed_at_ms, t.created_at_ms)",
             _OF_INSTANCE,
@@ -170,7 +157,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "event",
             "run_events",
             ("run_id", "seq"),
-            {"run_id": "id", "seq": "whole", "kind": "text", "turn": "whole", "data": "json", "at_ms": "time"},
+            {"run_id": "id", "seq": "whole", "kind": "text", "turn": "whole", "data": "object", "at_ms": "time"},
             "t.at_ms",
             f"(SELECT {_OF_RUN} FROM agent_runs r WHERE r.run_id = t.run_id)",
             history=True,
@@ -270,7 +257,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "chat_message",
             "chat_messages",
             ("namespace_key", "position"),
-            {"namespace_key": "space", "position": "whole", "message": "json"},
+            {"namespace_key": "space", "position": "whole", "message": "object"},
             None,
         ),
         RowKind(
@@ -280,7 +267,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             {
                 "namespace_key": "space",
                 "document_id": "text",
-                "document": "json",
+                "document": "list",
                 "embedding": "text",
                 "indexed": "whole",
                 "model": "text",
@@ -312,7 +299,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             {
                 "agent_type": "text",
                 "version": "whole",
-                "definition": "json?",
+                "definition": "object?",
                 "digest": "text",
                 "restored_from": "whole?",
                 "created_by": "text",
@@ -332,7 +319,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             {
                 "name": "text",
                 "version": "text",
-                "definition": "json",
+                "definition": "object",
                 "cases": "whole",
                 "current": "whole",
                 "created_at_ms": "time",
@@ -345,7 +332,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             "case",
             "eval_cases",
             ("name", "version", "position"),
-            {"name": "text", "version": "text", "position": "whole", "content": "json?"},
+            {"name": "text", "version": "text", "position": "whole", "content": "object?"},
             None,
             needs="EXISTS (SELECT 1 FROM eval_datasets d WHERE d.tenant_id = new.tenant_id AND d.name = new.name"
             " AND d.version = new.version)",
@@ -358,7 +345,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "run_id": "id",
                 "dataset": "text",
                 "version": "text",
-                "definition": "json",
+                "definition": "object",
                 "state": "text",
                 "created_at_ms": "time",
                 "updated_at_ms": "time",
@@ -382,9 +369,9 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "attempts": "whole",
                 "outcome": "text?",
                 "output": "text?",
-                "observed": "json?",
-                "scores": "json?",
-                "error": "json?",
+                "observed": "object?",
+                "scores": "list?",
+                "error": "object?",
                 "started_at_ms": "time?",
                 "scored_at_ms": "time?",
             },

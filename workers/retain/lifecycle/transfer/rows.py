@@ -8,8 +8,9 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -19,7 +20,9 @@ from retain.json_text import read_json
 from retain.lifecycle.transfer.kinds import ROW_KINDS, Column, RowKind
 from retain.lifecycle.transfer.renaming import renamed_id
 from retain.lifecycle.transfer.shapes import DatedLineShape
+from retain.memory.conversations.thread import lines_in
 from retain.memory.records.limits import END_OF_NUMBERS
+from retain.models.attached import attached_in
 from retain.namespace import Namespace
 from retain.ports import Row, Sql, Statement
 from retain.retention import DAY_MS
@@ -30,6 +33,14 @@ WRITTEN_BYTES = 500_000
 Cell = str | int | float | None
 
 
+_READERS: Mapping[str, Callable[[Any], object]] = {
+    "object": dict,
+    "list": list,
+    "files": lambda files: ["".join((one.id, one.name, one.media_type)) for one in attached_in(files)],
+    "lines": lines_in,
+    "context": lambda context: [str(one["episode_id"]) for one in dict(context).get("episodes", [])],
+}
+"""What reads the JSON of a column. Raises: ValueError, KeyError or TypeError for another shape."""
 _PLACE = re.compile(r"rows\.([a-z_]{1,20})\.([A-Za-z0-9_=-]{0,2800})")
 
 
@@ -172,7 +183,7 @@ def _cell(
             return moved_id(value, source_tenant, tenant_id)
         if plain == "space":
             return moved_space(value, source_tenant, tenant_id)
-        if plain == "text" or (plain == "json" and _is_json(value)):
+        if plain == "text" or (plain in _READERS and _is_read(value, plain)):
             return value
     raise InvalidInput(f"{name} is not valid in a {kind.name}", code="invalid_line")
 
@@ -193,12 +204,14 @@ def moved_space(value: str, source_tenant: str, tenant_id: str) -> str:
     return str(Namespace(space.service, tenant_id, space.session_id))
 
 
-def _is_json(text: str) -> bool:
+def _is_read(text: str, what: str) -> bool:
+    """Return whether a text is JSON that can be read as what its column has."""
     try:
-        read_json(text)
-    except ValueError:
-        return not text  # an erased run has no input
-    return True
+        value = read_json(text)
+        _READERS[what](value)
+    except (ValueError, KeyError, TypeError):
+        return False
+    return isinstance(value, dict if what in ("object", "context") else list)
 
 
 def writing(lines: Sequence[RowLine], tenant_id: str) -> list[Statement]:

@@ -61,6 +61,11 @@ class SummaryLine:
     weight: int
 
 
+def lines_in(content: Any) -> tuple[SummaryLine, ...]:
+    """Return the lines of a summary from a list of objects. Raises: TypeError for objects of another shape."""
+    return tuple(SummaryLine(**line) for line in content)
+
+
 @dataclass(frozen=True, slots=True)
 class ThreadSummary:
     """What is kept of the messages up to `through`, oldest first. through: "" when there are none."""
@@ -77,8 +82,7 @@ class ThreadSummary:
         """Return the summary in a conversation's row."""
         if row is None or row["summary_through"] is None:
             return cls()
-        lines: list[dict[str, Any]] = read_own_json(row["summary"] or "[]")
-        return cls(tuple(SummaryLine(**line) for line in lines), row["summary_through"])
+        return cls(lines_in(read_own_json(row["summary"] or "[]")), row["summary_through"])
 
     @property
     def since_ms(self) -> int | None:
