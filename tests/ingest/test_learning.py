@@ -8,6 +8,7 @@ import pytest
 
 from retain.ingest.extraction import ExtractedFact
 from retain.ingest.learning import SourcedFact, learned
+from retain.memory.records.limits import MAX_PART_BYTES
 from retain.memory.records.record import RecordSource
 from tests.ingest.substrate import FixedExtractor, IngestSubstrate, turns
 from tests.memory.semantic.substrate import AGENT, PERSON
@@ -30,6 +31,16 @@ async def test_a_newer_fact_closes_the_older_one(substrate: IngestSubstrate) -> 
     assert (new.content, new.valid_to_ms) == ("Bea lives in Rome", None)
     assert (new.subject, new.predicate, new.object) == ("speaker:bea", "lives_in", "Rome")
     assert new.confidence == 0.85
+
+
+@pytest.mark.parametrize("letter", ["\u6797", "\u0939", "\U00020000"], ids=["Chinese", "Devanagari", "rare"])
+async def test_a_fact_whose_object_has_many_bytes_keeps_its_beginning_and_stops_no_message(
+    substrate: IngestSubstrate, letter: str
+) -> None:
+    await say(substrate, 0, f"Bea: I like {letter * 240}.", "Bea: I live in Paris.")
+    liked, lives = await substrate.facts()
+    assert (liked.content, lives.object) == (f"Bea likes {letter * 240}", "Paris")
+    assert liked.object == letter * (MAX_PART_BYTES // len(letter.encode()))
 
 
 async def test_what_differs_in_a_sign_alone_is_liked_and_disliked_side_by_side(substrate: IngestSubstrate) -> None:

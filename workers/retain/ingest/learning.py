@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, ending_of
+from retain.memory.records.limits import MAX_PART_BYTES
 from retain.memory.records.object_keys import key_of
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.writing.calls import LearnedFact
@@ -53,7 +54,7 @@ def _record_of(one: SourcedFact) -> NewRecord:
         kind=fact.kind,
         subject=fact.subject,
         predicate=fact.predicate,
-        object=fact.object,
+        object=fact.object.encode()[:MAX_PART_BYTES].decode(errors="ignore"),  # the content has all of it
         confidence=fact.confidence,
         valid_from_ms=one.at_ms,
     )
