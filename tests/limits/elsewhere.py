@@ -145,6 +145,8 @@ TESTS: Mapping[str, str] = {
     "retain.limits.deadlines.WRITER_MS": _DEADLINES,
     "retain.limits.deadlines.QUERY_EMBEDDING_MS": "tests/shell/test_deadlines.py::"
     "test_a_hanging_vector_index_degrades_a_recall_and_a_store_is_owed",
+    "retain.limits.deadlines.RERANKING_MS": "tests/memory/semantic/test_degraded.py::"
+    "test_a_recall_without_the_reranker_keeps_its_own_order",
     "retain.limits.listed_rows.LISTED_BYTES": "tests/limits/test_listed_rows.py::"
     "test_a_statement_takes_rows_up_to_its_bytes",
     "retain.limits.pages.PAGE_BYTES": "tests/limits/test_pages.py::"

@@ -16,10 +16,11 @@ from retain.limits.vectorize import LAG_MS
 from retain.memory.recall.recall import RecallQuery
 from retain.memory.recall.relevance import MIN_SCORE
 from retain.memory.records.record import NewRecord, Utterance
+from retain.memory.semantic import SemanticMemory
 from retain.models.embedding import Embedder
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from tests.memory.semantic.notes import NOTES
-from tests.memory.semantic.substrate import AGENT_SOURCE, Substrate
+from tests.memory.semantic.substrate import AGENT, AGENT_SOURCE, Substrate
 
 AWAY = Unavailable("the index is away", code="vector_index_unavailable")
 
@@ -104,6 +105,42 @@ async def test_a_recall_without_the_embedding_model_finds_by_words(
     result = await substrate.memory().recall(RecallQuery("bicycle", min_score=MIN_SCORE))
     assert result.degraded == ("embedding",)
     assert result.hits[0].record == best.record
+
+
+class AwayReranker:
+    """A reranker that fails, or hangs without an error."""
+
+    model = "away"
+
+    def __init__(self, error: Exception | None) -> None:
+        self._error = error
+
+    async def rerank(self, query: str, texts: Sequence[str]) -> list[float]:
+        if self._error is None:
+            await asyncio.get_running_loop().create_future()
+        assert self._error is not None
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        pytest.param(Unavailable("away", code="workers_ai_unavailable"), id="away"),
+        pytest.param(UpstreamFailed("another shape", code="malformed_answer"), id="an odd answer"),
+        pytest.param(None, id="hanging"),
+    ],
+)
+async def test_a_recall_without_the_reranker_keeps_its_own_order(
+    substrate: Substrate, monkeypatch: pytest.MonkeyPatch, error: Exception | None
+) -> None:
+    monkeypatch.setattr("retain.models.reranking.RERANKING_MS", 20)
+    await fill(substrate)
+    best = [hit.record.id for hit in await substrate.hits("bicycle", top_k=3)]
+    memory = SemanticMemory(
+        AGENT, substrate.sql, substrate.index, substrate.embedder, substrate.clock, reranker=AwayReranker(error)
+    )
+    result = await memory.recall(RecallQuery("bicycle", top_k=3))
+    assert ([hit.record.id for hit in result.hits], result.degraded) == (best, ("rerank",))
 
 
 async def test_what_the_index_refuses_is_raised(substrate: Substrate) -> None:

@@ -31,6 +31,8 @@ VECTOR_ENTRY_MS = 10
 """… and so much more for each vector or id."""
 QUERY_EMBEDDING_MS = 4_000
 """Embedding a query, with all its attempts. A recall does without it after that."""
+RERANKING_MS = 4_000
+"""Reranking what a recall found, with all attempts. The recall does without it after that."""
 EMBEDDING_MS = 20_000
 """Embedding what is written, with all its attempts, if it is little …"""
 EMBEDDED_TEXT_MS = 200

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from typing import Protocol
 
-from retain.errors import UpstreamFailed
+from retain.errors import Unavailable, UpstreamFailed
+from retain.limits.deadlines import RERANKING_MS
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
 
@@ -31,6 +33,18 @@ class Reranker(Protocol):
         Raises: Unavailable when retrying may help; UpstreamFailed when it will not.
         """
         ...
+
+
+async def rerank_in_time(reranker: Reranker, query: str, texts: Sequence[str]) -> list[float]:
+    """Return what the reranker returns, with all its attempts within `RERANKING_MS`.
+
+    Raises: as `Reranker.rerank`; Unavailable (code `upstream_timeout`) after that time.
+    """
+    try:
+        async with asyncio.timeout(RERANKING_MS / 1000):
+            return await reranker.rerank(query, texts)
+    except TimeoutError as error:
+        raise Unavailable("the reranker did not answer in time", code="upstream_timeout") from error
 
 
 class WorkersAiReranker:

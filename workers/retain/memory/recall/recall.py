@@ -42,7 +42,7 @@ from retain.memory.records.narrowing import lookups
 from retain.memory.records.record import Record, content_hash
 from retain.memory.scope import View
 from retain.models.embedding import Embedder
-from retain.models.reranking import Reranker
+from retain.models.reranking import Reranker, rerank_in_time
 from retain.ports import Clock, MetadataFilter, Sql, SqlResult, Statement, Vector, VectorIndex
 
 MAX_TOP_K = 50
@@ -170,10 +170,9 @@ class Recall:
         A record can be found as soon as its write was answered. One found by its words is never dropped for its vector;
         what `min_score` leaves out, the caller asked to leave out, and words count for it too.
         Raises: InvalidInput, LimitExceeded for the query or its filter; NotFound (code `unknown_scope`) for a scope that
-            D1 does not have, or has with other ancestors; Unavailable when D1 did not answer; as the reranker.
+            D1 does not have, or has with other ancestors; Unavailable when D1 did not answer.
         """
-        known_at_ms = wanted.as_of_ms
-        started_ms = self._clock()
+        known_at_ms, started_ms = wanted.as_of_ms, self._clock()
         now = started_ms if known_at_ms is None else known_at_ms
         at_ms = now if wanted.valid_at_ms is None else wanted.valid_at_ms
         query = analyse(wanted.text, now if wanted.today_ms is None else wanted.today_ms, wanted.context)
@@ -241,11 +240,15 @@ class Recall:
     ) -> RecallResult:
         """Return the best of the ranked candidates, and those after them that are wanted too."""
         count = wanted.top_k if self._reranker is None else 2 * wanted.top_k
-        best = await self._hydrate(ranked, max(count, CONTRASTED), contents, scale, wanted.min_score)
-        judged = _contrasted(query, best)
+        most, least = max(count, CONTRASTED), wanted.min_score
+        judged = _contrasted(query, await self._hydrate(ranked, most, contents, scale, least))
         hits = judged[:count]
         if self._reranker is not None:
-            hits = await self._reranked(self._reranker, wanted.text, hits)
+            try:
+                hits = await self._reranked(self._reranker, wanted.text, hits)
+            except (Unavailable, UpstreamFailed) as away:
+                _log.warning("a recall does without the reranker", extra={"code": away.code})
+                degraded = (*degraded, "rerank")
         hits = [replace(hit, found_by=evidence.origins(hit.record.id)) for hit in hits[: wanted.top_k]]
         if not wanted.runners_up:
             return RecallResult(hits, degraded)
@@ -353,12 +356,9 @@ class Recall:
 
     async def _reranked(self, reranker: Reranker, query: str, hits: Sequence[Hit]) -> list[Hit]:
         """Return the hits in the reranker's order, ties in the old one; its relevance becomes the component `rerank`."""
-        relevance = await reranker.rerank(query, [hit.record.content for hit in hits])
-        judged = [
-            replace(hit, components={**hit.components, "rerank": value})
-            for hit, value in zip(hits, relevance, strict=True)
-        ]
-        return sorted(judged, key=lambda hit: -hit.components["rerank"])
+        scores = await rerank_in_time(reranker, query, [hit.record.content for hit in hits])
+        scored = sorted(zip(hits, scores, strict=True), key=lambda pair: -pair[1])
+        return [replace(hit, components={**hit.components, "rerank": score}) for hit, score in scored]
 
     async def _hydrate(
         self, ranked: Sequence[Candidate], count: int, contents: Contents, scale: Relevance, min_score: float

@@ -11,7 +11,7 @@ from retain.memory.recall.sources.first_trip import Found
 from retain.memory.recall.sources.nearest import CANDIDATES, Nearest, VectorSearch
 from retain.ports import Vector
 
-Degradation = Literal["embedding", "vectors", "width"]
+Degradation = Literal["embedding", "vectors", "width", "rerank"]
 """What a recall can do without."""
 
 
