@@ -10,8 +10,10 @@ from typing import Any, cast
 import pytest
 
 from retain.agents.identity import InstanceIdentity
-from retain.errors import Conflict
+from retain.errors import Conflict, NotFound
 from retain.identifiers import new_id
+from retain.ingest.extractors.rule_extractor import RuleExtractor
+from retain.ingest.ingestion import Ingestion
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import MAX_UNITED, Slice, Step, union_of
@@ -315,3 +317,13 @@ async def test_queries_are_united_however_many_they_are(empty: World, count: int
     selects = [f"SELECT {number % 7} AS seen" for number in range(count)]
     rows = (await empty.sql.run(f"{union_of(selects)} ORDER BY seen")).rows
     assert [row["seen"] for row in rows] == list(range(min(count, 7)))
+
+
+async def test_messages_that_were_received_for_a_user_of_whom_nothing_is_stored_yet_are_erased(world: World) -> None:
+    memory = world.memory(agent_type="clerk", user_id="carol")
+    ingestion = Ingestion(memory, world.sql, RuleExtractor, world.clock)
+    received = await ingestion.receive("chat", [{"speaker": "Carol", "content": "I live in Carolsecret."}])
+    await erased(world, "carol")
+    assert (await world.sql.run("SELECT 1 FROM ingest_messages WHERE content LIKE '%Carolsecret%'")).rows == []
+    with raises(NotFound, code="no_such_job"):
+        await ingestion.work(received.job.job_id)

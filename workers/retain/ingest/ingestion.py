@@ -25,7 +25,7 @@ from retain.ingest.placement import MessagePlacement, place
 from retain.jobs import Continued, continue_open
 from retain.ledgers.errors import Trouble, park, settle
 from retain.memory.records.record import NewRecord, RecordSource, Utterance, content_hash
-from retain.memory.scope import Scope
+from retain.memory.scope import Scope, registration
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Clock, Sql
 
@@ -160,7 +160,7 @@ class Ingestion:
     ) -> tuple[IngestJob, list[Received]]:
         """Give the messages positions and open the job, in one transaction; return it, and the messages if they are held.
 
-        Raises: Conflict.
+        The scope is registered with them: an erasure of its user finds them by it. Raises: Conflict.
         """
         messages, scope = intake.outlines, self._memory.scope
         changed = [
@@ -182,7 +182,7 @@ class Ingestion:
                 Received(one.content, one.id, Utterance(conversation, position, one.speaker, one.at_ms), one.role)
                 for position, one in placed.items()
             ]
-        *_, found = await self._sql.batch([opened, *received, finding(scope.tenant_id, job_id)])
+        *_, found = await self._sql.batch([*registration(scope), opened, *received, finding(scope.tenant_id, job_id)])
         job = job_in(found)
         assert job is not None
         return job, new
