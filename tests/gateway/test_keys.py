@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from retain.errors import InvalidInput, Unauthenticated
 from retain.gateway.entries import Entries
 from retain.gateway.keys import Grant, authenticate, presented_key, read_grant, write_grant
-from retain.gateway.provisioning import new_api_key
+from retain.gateway.provisioning import MAX_LIFETIME_MS, new_api_key
 from retain.host.clock import ManualClock
 from tests.gateway.setting import CountingKv
 
@@ -61,6 +61,14 @@ def test_a_key_that_would_allow_too_much_or_nothing_is_not_made(
     with pytest.raises(InvalidInput) as refused:
         new_api_key(tenant, scopes, now_ms=NOW_MS, lifetime_ms=lifetime_ms)
     assert refused.value.code == code
+
+
+def test_a_key_lives_for_ten_years_at_most() -> None:
+    longest = new_api_key("acme", ["*"], now_ms=NOW_MS, lifetime_ms=MAX_LIFETIME_MS)
+    assert json.loads(longest.entry.value)["expires_at_ms"] == NOW_MS + MAX_LIFETIME_MS
+    with pytest.raises(InvalidInput) as refused:
+        new_api_key("acme", ["*"], now_ms=NOW_MS, lifetime_ms=MAX_LIFETIME_MS + 1)
+    assert refused.value.code == "invalid_lifetime"
 
 
 @given(

@@ -182,7 +182,7 @@ class Ingestion:
                 Received(one.content, one.id, Utterance(conversation, position, one.speaker, one.at_ms), one.role)
                 for position, one in placed.items()
             ]
-        *_, found = await self._sql.batch([*registration(scope), opened, *received, finding(scope.tenant_id, job_id)])
+        *_, found = await self._sql.batch([opened, *registration(scope), *received, finding(scope.tenant_id, job_id)])
         job = job_in(found)
         assert job is not None
         return job, new
