@@ -248,6 +248,14 @@ for (const data of ["{", "[]", "7", "null"]) {
   });
 }
 
+test("a deletion is sent once: a browser gives its answer an empty body", async () => {
+  const body = { value: new ReadableStream({ start: (controller) => controller.close() }) };
+  const answers = [1, 2].map(() => Object.defineProperty(new Response(null, { status: 204 }), "body", body));
+  const { retain, sent } = client(...answers);
+  await retain.schedules.delete("s1");
+  assert.equal(sent.length, 1);
+});
+
 test("a run's events that are not a stream are one error, and are not asked for again", async () => {
   const standing = () => Response.json({ run_id: "1", instance_id: "desk", status: "running" });
   const { retain, sent } = client(standing(), standing());

@@ -61,7 +61,7 @@ class Browsing:
 
     def _note(self, message: ConsoleMessage) -> None:
         if message.type == "error":
-            self.errors.append(message.text)
+            self.errors.append(f"{message.text}: {message.location['url']}")
 
 
 @contextlib.contextmanager

@@ -60,7 +60,8 @@ async function within(request: Request, send: Send, timeoutS: number): Promise<R
 
 /** Return an answer once its body has arrived; a stream of events at once. */
 async function arrived(response: Response, timeoutS: number): Promise<Response> {
-  if (response.body === null || isStream(response)) return response;
+  // A browser gives a 204 an empty body, with which no other can be made.
+  if (response.body === null || response.status === 204 || isStream(response)) return response;
   const pieces: BlobPart[] = [];
   for await (const piece of piecesOf(response.body, timeoutS)) pieces.push(piece as BlobPart);
   return new Response(new Blob(pieces), response);
