@@ -25,7 +25,7 @@ from retain.json_text import read_own_json
 from retain.memory.semantic import RecallQuery
 from retain.models.embedders.static import MODEL, MULTILINGUAL, StaticEmbedder, table_file
 
-_TURN = re.compile(r'<([^>]+)>\s*[:\uff1a]\s*"?(.*?)"?\s*', re.DOTALL)
+_TURN = re.compile(r'<([^>]+)>\s*[:\uff1a]\s*"?(.*?)"?', re.DOTALL)
 _NO_TURN = "<BOD>"
 _PUBLISHED = {
     "en": ("openai_top_20_bottom", "bge_m3_top_20", "gte_top_20", "jina_top_20"),
@@ -49,7 +49,7 @@ def read(folder: Path, *, chinese: bool = False) -> Iterator[dict[str, Any]]:
     talks = lines(within / f"MADial-Bench-{short}-dialogue.json")
     remembered = {key: one for line in lines(within / f"MADial-Bench-{short}-memory.json") for key, one in line.items()}
     for person in sorted({talk["user-id"] for talk in talks}):
-        name = next(turn.partition(">")[0][1:] for turn in _of(person, talks)[0]["dialogue"][1:])
+        name = _of(person, talks)[0]["dialogue"][1].partition(">")[0].lstrip(" <")
         items = [
             {"id": key, "session": None, "at": one["time"], "speaker": None, "text": one["event"]}
             for key, one in sorted(remembered.items(), key=lambda pair: pair[1]["time"])
@@ -64,7 +64,7 @@ def _of(person: int, talks: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _question(talk: Mapping[str, Any]) -> dict[str, Any]:
     """Return the last words before the turn that the data set asks for, and the turns before them."""
-    turns = [turn for turn in talk["dialogue"][: talk["test-turn"][0]] if turn.strip() != _NO_TURN]
+    turns = [turn.strip() for turn in talk["dialogue"][: talk["test-turn"][0]] if turn.strip() != _NO_TURN]
     spoken = [found.groups() if (found := _TURN.fullmatch(turn)) else ("", turn) for turn in turns]
     return {
         "text": spoken[-1][1],

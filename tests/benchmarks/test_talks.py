@@ -36,7 +36,7 @@ def written(folder: Path) -> Path:
 
 def talk(name: str, person: int, words: str, fitting: list[int]) -> dict[str, Any]:
     """Return a talk whose last turn is to be found."""
-    turns = ["<BOD>\n", f'<{name}>: "Hello!"\n', '<Assistant>: "How are you?"\n', f'<{name}>: "{words}"\n', "<EOD>\n"]
+    turns = ["<BOD>\n", f' <{name}>: "Hello!"\n', '<Assistant>: "How are you?"\n', f'<{name}>: "{words}"\n', "<EOD>\n"]
     return {"dialogue": turns, "test-turn": [4], "relevant-id": fitting, "user-id": person}
 
 
