@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from retain.memory.recall.languages.han import other_forms, simplified
 from retain.memory.recall.preparation import prepare
 from retain.memory.recall.query import analyse
-from retain.memory.recall.times.dates import DAY_MS
 from tests.memory.semantic.languages import test_dates, test_kinds
-from tests.memory.semantic.languages.test_kinds import NOW_MS, kinds_of
+from tests.memory.semantic.languages.test_kinds import NOW_MS, check_order, kinds_of
 from tests.memory.semantic.notes import NOTES, fill
 from tests.memory.semantic.substrate import Substrate
 
@@ -74,21 +73,11 @@ async def test_a_text_in_the_other_characters_is_found_and_comes_first(substrate
 async def test_a_correction_comes_before_what_it_corrects_whatever_the_characters(
     substrate: Substrate, query: str
 ) -> None:
-    earlier, later = "菜市場早上七點開門。", "菜市場早上改為九點開門。"
-    for content in (earlier, later):
-        substrate.clock.advance(DAY_MS)
-        await substrate.store(content)
-    hits = await substrate.hits(query, top_k=2)
-    assert [hit.record.content for hit in hits] == [later, earlier]
-    assert hits[1].components["contradicted"] < 0
+    assert await check_order(substrate, "菜市場早上七點開門。", "菜市場早上改為九點開門。", query) < 0
 
 
 async def test_what_denies_a_statement_comes_before_it(substrate: Substrate) -> None:
-    earlier, later = "包裹禮拜一送達門口。", "包裹禮拜三送達門口，不是禮拜一。"
-    for content in (earlier, later):
-        substrate.clock.advance(DAY_MS)
-        await substrate.store(content)
-    assert await substrate.found("包裹哪天送達門口？", top_k=2) == [later, earlier]
+    await check_order(substrate, "包裹禮拜一送達門口。", "包裹禮拜三送達門口，不是禮拜一。", "包裹哪天送達門口？")
 
 
 async def test_instructions_and_preferences_are_those_of_a_request(substrate: Substrate) -> None:
