@@ -73,19 +73,29 @@ def _write_api(described: Path, target: Path) -> None:
     options: list[str | Path] = ["--meta", "none", "--config", _CONFIG, "--fail-on-warning", "--output-path", target]
     run([generator, "generate", "--path", described, *options])
 
-    for operation in target.glob("api/*/*.py"):
+    for operation in target.glob("api/*/[!_]*.py"):
         operation.write_text(_with_checks(operation.read_text()))
     models = target / "models" / "__init__.py"
     models.write_text(_on_demand(models.read_text()))
 
 
 def _with_checks(module: str) -> str:
-    """Return the module of an operation as one that refuses what is not one part of its path, or not its answer."""
+    """Return the module of an operation as one that refuses what is not one part of its path, or not its answer.
+
+    Raises: SystemExit for a module that the generator wrote in another way.
+    """
     checked = re.sub(r'\bquote\(str\((\w+)\), safe=""\)', r"path_part(\1)", module)
     checked = checked.replace(
         "from urllib.parse import quote\n", "from retain_client.values import path_part, reading\n"
     )
-    return checked.replace("\ndef _build_response(", "\n@reading\ndef _build_response(")
+    checked = checked.replace("\ndef _build_response(", "\n@reading\ndef _build_response(")
+    if (
+        re.search(r"\bquote\b", checked)
+        or checked.count("\n@reading\n") != 1
+        or "import path_part, reading\n" not in checked
+    ):
+        raise SystemExit("the generator writes operations in another way: the client's checks have no place in them")
+    return checked
 
 
 _ON_DEMAND = '''"""The models. Each is imported when it is first named: all of them take a quarter of a second."""
