@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 from pydantic import ValidationError
 
-from tools.paths import ROOT
+from tools.paths import ROOT, text_of
 from tools.uploaded_imports import missing_import
 
 sys.path.insert(0, str(ROOT / "workers"))
@@ -76,14 +76,6 @@ def _definition(path: Path) -> AgentDefinition:
         raise SystemExit(f"{path.name}: {'; '.join(problems)}") from error
     except yaml.YAMLError as error:
         raise SystemExit(f"{path.name}: {error}") from error
-
-
-def text_of(path: Path, place: str) -> str:
-    """Return the text of a file. place: what it is called in the message. Raises: SystemExit when it is not UTF-8."""
-    try:
-        return path.read_text("utf-8")
-    except UnicodeDecodeError as error:
-        raise SystemExit(f"{place}: it is not UTF-8, at byte {error.start}: save it in that encoding") from error
 
 
 def check_models(agents: Mapping[str, Any], provider: str) -> None:

@@ -16,9 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from retain.cli.keys import new_signing_key
-from tools.agent_definitions import text_of
 from tools.offline_runtime import COMPATIBILITY_FLAG
-from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT
+from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT, text_of
 from tools.stage import read_config
 
 MAX_LOCAL_SHARDS = 8

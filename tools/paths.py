@@ -1,4 +1,4 @@
-"""Paths of a checkout."""
+"""Paths of a checkout, and the text of its files."""
 
 from __future__ import annotations
 
@@ -14,3 +14,11 @@ DEVELOPMENT_VARIABLES = ROOT / ".dev.vars"
 """Secrets, and variables that replace those of the local configuration. Source: https://developers.cloudflare.com/workers/configuration/secrets/"""
 STAND_IN_CONFIG = ROOT / "vectorize" / "wrangler.toml"
 AGENT_MEMORY_CONFIG = ROOT / "agent_memory" / "wrangler.toml"
+
+
+def text_of(path: Path, place: str) -> str:
+    """Return the text of a file. place: what it is called in the message. Raises: SystemExit when it is not UTF-8."""
+    try:
+        return path.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise SystemExit(f"{place}: it is not UTF-8, at byte {error.start}: save it in that encoding") from error

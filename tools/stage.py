@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from retain.models.embedders.static import table_file
-from tools.agent_definitions import check_models, compile_agents, text_of
+from tools.agent_definitions import check_models, compile_agents
 from tools.bytecode import with_bytecode
-from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT
+from tools.paths import BUILD, DEVELOPMENT_VARIABLES, PRODUCTION_CONFIG, ROOT, text_of
 from tools.public_files import folder_of, public_files
 from tools.recorded_imports import with_recorded
 
