@@ -28,6 +28,14 @@ def test_each_operation_of_the_document_is_generated() -> None:
     )
 
 
+def test_each_operation_of_the_python_client_checks_its_ids_and_its_answer() -> None:
+    for path in PYTHON.glob("retain_client/api/api/*/[!_]*.py"):
+        module = path.read_text()
+        ids = re.search(r'"url": "[^"]*"\.format\((.*)\)', module)
+        assert ids is None or re.fullmatch(r"(?:\w+=path_part\(\w+\),)+", ids[1]), path
+        assert module.count("@reading\ndef _build_response(") == 1, path
+
+
 def test_what_was_made_from_something_else_is_made_again_and_nothing_else() -> None:
     assert generate() == []
     changed = PYTHON / "retain_client" / "synchronous"
