@@ -51,7 +51,9 @@ def new_api_key(tenant_id: str, scopes: Sequence[str], *, now_ms: int, lifetime_
     if not scopes:
         raise InvalidInput("a key needs at least one tool, or '*'", code="invalid_scopes")
     if lifetime_ms is not None and not 0 < lifetime_ms <= MAX_LIFETIME_MS:
-        raise InvalidInput("a key's lifetime must be positive, and at most ten years (3,650 days)", code="invalid_lifetime")
+        raise InvalidInput(
+            "a key's lifetime must be positive, and at most ten years (3,650 days)", code="invalid_lifetime"
+        )
     checked = tuple(scope if scope == ANY_TOOL else check_tool_name(scope) for scope in scopes)
     random = base64.urlsafe_b64encode(os.urandom(_KEY_BYTES)).decode().rstrip("=")
     api_key = f"{KEY_PREFIX}{check_tenant(tenant_id)}_{random}"
