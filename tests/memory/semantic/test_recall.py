@@ -125,10 +125,10 @@ async def test_importance_and_confidence_order_otherwise_equal_memories(substrat
     assert max(hits, key=lambda name: hits[name].score) == "two"
 
 
-async def test_the_age_of_a_short_fact_says_nothing_of_a_running_conversation_that_of_a_turn_or_a_long_text_does(
+async def test_the_age_of_a_short_text_says_nothing_of_a_running_conversation_that_of_a_long_one_does(
     substrate: Substrate,
 ) -> None:
-    """A fact stays true until something ends it; a conversation is continued where it ended."""
+    """A fact stays true until something ends it, and a turn is answered by any other; a session is continued."""
     for number, day in enumerate(("Monday", "Tuesday", "Friday")):
         await substrate.store(f"Ann plays chess every {day}.")
         await substrate.store(f"We played chess on {day}.", utterance=Utterance("club", 9 * number, "Ann"))
@@ -141,10 +141,9 @@ async def test_the_age_of_a_short_fact_says_nothing_of_a_running_conversation_th
         [hit.components["recency"] for hit in hits if hit.record.content.startswith(beginning)]
         for beginning in ("Ann plays", "We played", "On ")
     )
-    assert len(set(facts)) == 1
-    for newest_last in (turns, texts):
-        assert newest_last == sorted(set(newest_last))
-    assert turns[0] < facts[0] < turns[-1], "facts count as if of middle age"
+    assert len({*facts, *turns}) == 1
+    assert texts == sorted(set(texts))
+    assert texts[0] < facts[0] < texts[-1], "short texts count as if of middle age"
 
 
 async def test_most_recent_wording_does_not_raise_trust(substrate: Substrate) -> None:

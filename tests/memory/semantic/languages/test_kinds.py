@@ -150,6 +150,46 @@ async def test_a_request_prefers_what_states_a_preference_in_its_language(substr
     assert preferred == {stated: True, other: False}
 
 
+AVERSE = {
+    "en": ("I avoid steep paths.", "What are some paths for my holiday?"),
+    "de": ("Ich vermeide steile Wege.", "Was sind gute Wege für meinen Urlaub?"),
+    "fr": ("Je déteste les chemins raides.", "Quels sont les meilleurs chemins pour mes vacances ?"),
+    "es": ("No me gustan los caminos empinados.", "¿Cuáles son los mejores caminos para mis vacaciones?"),
+    "pt": ("Detesto os caminhos íngremes.", "Quais são os melhores caminhos para minhas férias?"),
+    "it": ("Evito i sentieri ripidi.", "Quali sono i migliori sentieri per le mie vacanze?"),
+    "nl": ("Ik hou niet van steile paden.", "Wat zijn de beste paden voor mijn vakantie?"),
+    "zh": ("我不喜欢陡峭的路。", "请推荐假期走的路。"),
+    "ja": ("急な坂道は苦手です。", "坂道のある町を勧めてください。"),
+}
+
+
+@pytest.mark.parametrize("code", AVERSE)
+async def test_advice_minds_what_states_an_aversion_and_not_what_an_assistant_says(
+    substrate: Substrate, code: str
+) -> None:
+    stated, request = AVERSE[code]
+    await substrate.store(stated, utterance=Utterance("walks", 0, "user"))
+    await substrate.store(stated, utterance=Utterance("talks", 0, "assistant"))
+    hits = await substrate.hits(request)
+    minded = {said.speaker: hit.components["preference"] > 0 for hit in hits if (said := hit.record.utterance)}
+    assert minded == {"user": True, "assistant": False}
+
+
+async def test_a_question_that_asks_for_no_advice_minds_no_preference(substrate: Substrate) -> None:
+    await fill(substrate, ("Bea avoids steep paths.",))
+    [hit] = await substrate.hits("Which paths does Bea avoid?")
+    assert hit.components["preference"] == 0.0
+
+
+async def test_a_preference_counts_the_less_the_longer_its_text_is(substrate: Substrate) -> None:
+    """In a long text it is mentioned in passing."""
+    beginning = "I prefer flat paths."
+    await fill(substrate, tuple(beginning + " We walked on." * number for number in (0, 50, 150)))
+    hits = await substrate.hits("Could you recommend flat paths?")
+    counted = [hit.components["preference"] for hit in sorted(hits, key=lambda hit: len(hit.record.content))]
+    assert counted[0] > counted[1] > counted[2] == 0.0
+
+
 CORRECTED = {
     "de": (
         "Der Markt öffnet um sieben Uhr.",

@@ -15,7 +15,7 @@ from retain.memory.recall.evidence import REACH, SEAM, STEMS_EACH
 from retain.memory.recall.languages.detection import ENGLISH
 from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.languages.reading import indexed_phrases
-from retain.memory.recall.preparation import SPAN
+from retain.memory.recall.preparation import SPAN, WINDOW_LIMIT
 from retain.memory.recall.words import scope_tag, tagged
 from retain.memory.records.narrowing import Lookup
 from retain.memory.records.record import Record
@@ -282,7 +282,7 @@ def _with_neighbours(
     near = f"(n.nearness <= {REACH} OR n.nearness >= {SEAM - REACH})"
     of_candidates = (
         *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
-        *(text["names_time"], text["asking"], _prefers(spaced, language)),
+        *(text["names_time"], text["asking"], f"{text['length']} <= {WINDOW_LIMIT} AND ({_prefers(spaced, language)})"),
     )
     whole = (
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"

@@ -53,16 +53,16 @@ _NUMBER = re.compile(r"(?<![\w$€£¥.,@+-])\d{5,}(?![\w%-]|[.,]\d)")
 class Query:
     """An analysed query.
 
-    stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities
-    such as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
+    stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities such
+    as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
     conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
     answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
-    standing instructions and preferences matter. asks_when: it asks for a time. times: the spans of time that it names.
-    positions: the conversations that it names by their position. named: the records in them, which only the memory knows.
-    only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it is
-    about. context: the end of the conversation's last turns. context_stems: of its last words that the query does not have.
-    forms: of a stem, the other terms that stand for it in the index (see `languages.terms`). language: the code of the one
-    by whose kinds it was read (see `languages.kinds`).
+    standing instructions matter. advice: it asks for help or advice, so that preferences matter. asks_when: it asks for a
+    time. times: the spans of time that it names. positions: the conversations that it names by their position. named: the
+    records in them, which only the memory knows. only_dated: it asks for what was said at its times, and for nothing else.
+    telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
+    its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
+    `languages.terms`). language: the code of the one by whose kinds it was read (see `languages.kinds`).
     """
 
     text: str
@@ -71,6 +71,7 @@ class Query:
     message: bool
     of_user: bool
     request: bool
+    advice: bool
     asks_when: bool
     times: tuple[Interval, ...]
     positions: Positions | None = None
@@ -157,6 +158,7 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     language = language_of_kinds(text, code)
     kinds, seen = KINDS[language], seen_by_patterns(text, language)
     times = dates(in_english(text, code), now_ms)
+    advice = kinds.advice.search(seen) is not None
     named, only_dated, rest = _conversations(text, code, language, dated=bool(times))
     significant = telling_terms(rest, code)
     terms = significant or dict(list(spoken.items())[-CONTEXT_WORDS:]) or all_terms(text, code)
@@ -166,7 +168,8 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
         _exact_terms(text, code or ENGLISH),
         kinds.conversational.search(seen) is not None and kinds.question.match(seen) is None,
         kinds.answered.search(seen) is None,
-        kinds.advice.search(seen) is not None or kinds.own_past.search(seen) is None,
+        advice or kinds.own_past.search(seen) is None,
+        advice,
         bool(kinds.when.match(seen)),
         times,
         named,

@@ -8,7 +8,7 @@
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
-                         record outside conversations counts as of middle age: a fact stays true until something ends it
+                         record counts as of middle age: a fact stays true until something ends it
           + temporal   if the query asks when and the record names a time
           + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
                          continues a conversation: "this week" is then a plan; or in a conversation that it names. Half
@@ -19,7 +19,7 @@
           + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
                          answers are long and repeat the words of what they answer
           + standing   if the record is a standing instruction, and the query a request
-          + preference if the record states a preference, and the query is a request
+          + preference * s, if the record states a preference or an aversion, and the query asks for advice
           + speaker    * s, if the query names who said it
           + alone      * s, if the record is in no conversation, and others are: a turn has the words of its neighbours and
                          the next turn's cosine, too
@@ -93,9 +93,9 @@ class Candidate:
     content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
     `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
-    a standing instruction. preference: it states a preference. at_ms: when it was uttered, else when it became valid.
-    following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not find it.
-    context: BM25 of the words of the query's context. score, components: filled in by `rank`.
+    a standing instruction. preference: it states a preference or an aversion. at_ms: when it was uttered, else when it
+    became valid. following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not
+    find it. context: BM25 of the words of the query's context. score, components: filled in by `rank`.
     """
 
     id: str
@@ -174,7 +174,7 @@ def rank(
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
-            "preference": chosen.preference if c.preference and query.request else 0.0,
+            "preference": chosen.preference * s if c.preference and query.advice else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
             "alone": alone * s if c.place is None else 0.0,
             "asking": chosen.asking * s * c.asking,
@@ -194,8 +194,7 @@ def rank(
         times = sorted([c.order for c in ordered[:RECENCY_POOL]])
         for c in ordered:
             newer: float = len(times) - bisect_right(times, c.order)
-            if c.place is None:
-                newer += short[c.id] * (len(times) / 2 - newer)
+            newer += short[c.id] * (len(times) / 2 - newer)
             _add(c, "recency", -chosen.recency * math.log(newer + RECENCY_OFFSET))
         ordered.sort(key=_by_score)
     pool = ordered[:RELATED_POOL]

@@ -29,7 +29,7 @@ class Weights:
     fullness: float = 1.0
     user: float = 1.5
     standing: float = 2.0
-    preference: float = 1.0
+    preference: float = 2.0
     speaker: float = 0.5
     alone: float = 1.0
     asking: float = -1.0

@@ -21,10 +21,11 @@ class Kinds:
 
     conversational: words of those who talk with each other. question: a beginning that is a question. answered: it asks for
     what an assistant answered, or for a summary. own_past: it asks for the asker's own past or, except in English, for a
-    person. advice: it asks for advice. when: a beginning that asks for a date. past: it asks for what was. standing: phrases
-    of standing instructions. preferring: phrases all of whose words a text has that states its writer's preference. changed:
-    words that say that something is not as it was. negating: words that negate. In Chinese and Japanese the last two are
-    parts of the text. denied: what a statement contrasts with the truth, one of its groups: "Friday" in ", not Friday".
+    person. advice: it asks for advice. when: a beginning that asks for a date. past: it asks for what was. standing:
+    phrases of standing instructions. preferring: phrases all of whose words a text has that states a preference or an
+    aversion. changed: words that say that something is not as it was. negating: words that negate. In Chinese and Japanese
+    the last two are parts of the text. denied: what a statement contrasts with the truth, one of its groups: "Friday" in ",
+    not Friday".
     """
 
     conversational: re.Pattern[str]
@@ -107,11 +108,13 @@ KINDS: Mapping[str, Kinds] = {
         r"|our (?:conversation|discussion|chat|session)s?)\b",
         advice=r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me"
         r"|walk me"
-        r"|explain|would you|what (?:\w+ )?(?:tools|options|steps|ways))",
+        r"|explain|would you|what (?:\w+ )?(?:tools|options|steps|ways)"
+        r"|what(?:'s| is| are| would be) (?:some|the best|a good))",
         when=r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b",
         past=r"\b(?:used to|before|former(?:ly)?|previous(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|old|first)\b",
         standing="when I ask; whenever I ask; if I ask; each time I ask; every time I ask; from now on; going forward",
-        preferring="I prefer",
+        preferring="prefer; avoid; dislike; hate; refuse; allergic; allergy; intolerant; aversion; can't stand; don't like"
+        "; not a fan",
         changed="actually anymore became cancelled canceled changed corrected correction handed increased instead left"
         " longer lowered moved now postponed raised reduced renamed replaced rescheduled since switched updated upgraded"
         " wrong",
@@ -133,14 +136,16 @@ KINDS: Mapping[str, Kinds] = {
         rf"|kann ich"
         r"|konnte ich|konnen wir|zeig mir|zeigen sie mir|erklar\w* (?:mir|uns|bitte|wie|sie)"
         r"|wie (?!hab|hatt|heiss|war|bin|mag)\w+ (?:ich|man|wir)\b|wie konnt\w+"
-        r"|welche (?:\w+ )?(?:werkzeuge|moglichkeiten|schritte|wege))",
+        r"|welche (?:\w+ )?(?:werkzeuge|moglichkeiten|schritte|wege)"
+        r"|was (?:ist|sind|ware|waren) (?:d\w+ beste\w*|gute|einige|ein paar))",
         when=r"\s*(?:(?:seit|bis|ab) wann|wann|wie lange"
         r"|(?:an |in |zu )?welche[nmrs]? (?:datum|tag|woche|monat|jahr))\b",
         past=r"\b(?:fruher\w*|ehemal\w*|vorher\w*|damals|ursprunglich\w*|bisher\w*|zuvor|anfangs|erste[nmrs]?"
         r"|alte[nmrs]?)\b",
         standing="wenn ich nach; wenn ich dich; wenn ich frage; immer wenn ich; jedes Mal wenn ich; sobald ich nach"
         "; von jetzt an; ab jetzt; von nun an; ab sofort; in Zukunft",
-        preferring="ich bevorzuge; ich lieber; mir lieber; ich am liebsten",
+        preferring="bevorzuge; bevorzugt; lieber; am liebsten; vermeide; meide; hasse; mag nicht; mag kein; mag keine"
+        "; allergisch; Allergie; verabscheue; Abneigung",
         changed="abgelost abgesagt aktualisiert erhoht ersetzt geandert gesenkt gewechselt inzwischen jetzt korrektur"
         " mittlerweile neu neue neuen neuer neues nun seit stattdessen umbenannt umgezogen umzog ubernommen verlegt"
         " verschoben wechselt wechselte zog zieht",
@@ -157,13 +162,15 @@ KINDS: Mapping[str, Kinds] = {
         r"|nos (?:conversations|discussions|echanges))\b",
         advice=r"\b(?:suggere|recommande|conseille|propose|aide|aidez|peux-tu|pouvez-vous|dois-je|devrais-je|puis-je"
         r"|pourrais-je|est-ce que je (?:dois|peux|devrais|pourrais)|comment (?:puis|faire|dois|peut|fait|faut|je peux)"
-        r"|montre|explique|quels? (?:\w+ )?(?:outils|etapes|moyens|options))",
+        r"|montre|explique|quels? (?:\w+ )?(?:outils|etapes|moyens|options)"
+        r"|quel(?:le)?s? (?:est|sont|serait|seraient) l[ea]s? meilleur)",
         when=r"\s*(?:(?:depuis|jusqu'a) quand|quand|(?:pendant |depuis )?combien de temps|a quelle date"
         r"|(?:a |en |dans |de )?quel(?:le)?s? (?:date|jour|semaine|mois|annee))\b",
         past=r"\b(?:avant|ancien\w*|auparavant|autrefois|precedent\w*|jadis|au debut|initial\w*|origine|premiere?s?)\b",
         standing="quand je te; quand je demande; quand je pose; quand je t'interroge; chaque fois que je; si je te demande"
         "; lorsque je demande; désormais; dorénavant; à partir de maintenant; à l'avenir",
-        preferring="je préfère; j'aime mieux; je préférerais",
+        preferring="préfère; préférerais; aime mieux; évite; déteste; n'aime pas; refuse; allergique; allergie; aversion"
+        "; ne supporte pas",
         changed="annule annulee augmente baisse change corrige correction deplace demenage desormais devenu"
         " devenue finalement maintenant modifie nouveau nouvel nouvelle reporte reportee remplace remplacee renomme"
         " repris succede",
@@ -182,14 +189,16 @@ KINDS: Mapping[str, Kinds] = {
         r"|tengo|soy)\b",
         advice=r"\b(?:recomienda\w*|recomendar\w*|sugier\w+|aconsej[ae]\w*|ayuda(?:me)?|deberia|debo|puedo|podria"
         r"|como (?:puedo|se|hago|debo|deberia|podria)|muestra(?:me)?|ensename|explica(?:me)?"
-        r"|que (?:\w+ )?(?:herramientas|opciones|pasos|formas))\b",
+        r"|que (?:\w+ )?(?:herramientas|opciones|pasos|formas)"
+        r"|cual(?:es)? (?:es|son|seria|serian) (?:el|l[ao]s?) mejor(?:es)?)\b",
         when=r"[\s\u00bf]*(?:(?:desde|hasta) cuando|cuando|(?:durante )?cuanto (?:tiempo|dura)"
         r"|(?:a|en|de)? ?que (?:fecha|dia|semana|mes|ano))\b",
         past=r"\b(?:antes|anterior\w*|antigu[oa]s?|antiguamente|original\w*|inicial\w*|viej[oa]s?|primer[oa]?s?"
         r"|al principio)\b",
         standing="cuando te pregunte; cuando pregunte; cuando te pida; cada vez que pregunte; cada vez que te"
         "; si te pregunto; siempre que te; de ahora en adelante; a partir de ahora; en adelante",
-        preferring="prefiero; preferiría; me gusta más",
+        preferring="prefiero; prefiere; preferiría; gusta más; evito; odio; detesto; no gusta; no gustan; alérgico; alérgica"
+        "; alergia; aversión; no soporto",
         changed="actualizado ahora aplazado aumentado bajado cambia cambiado cambio cancelo cancelado cancelada corregido"
         " correccion finalmente mudado mudo nueva nuevo pospuesto reemplazado renombrado subido sustituido sustituye"
         " traslada trasladado",
@@ -210,14 +219,16 @@ KINDS: Mapping[str, Kinds] = {
         r"|nossas? (?:conversa|discussao)\w*)\b",
         advice=r"\b(?:recomend[ae]\w*|sugir[ae]\w*|sugere|aconselh[ae]\w*|ajud[ae](?:-me)?|devo|deveria|posso|poderia"
         r"|como (?:posso|se|faco|devo|deveria|poderia|fazer)|mostr[ae](?:-me)?|expli(?:ca|que)(?:-me)?"
-        r"|que (?:\w+ )?(?:ferramentas|opcoes|passos|formas))\b",
+        r"|que (?:\w+ )?(?:ferramentas|opcoes|passos|formas)"
+        r"|qua(?:l|is) (?:e|sao|seria|seriam) [ao]s? melhor(?:es)?)\b",
         when=r"\s*(?:(?:desde|ate) quando|quando|(?:durante |ha )?quanto tempo"
         r"|(?:em |n[oa] )?(?:que|qual) (?:data|dia|semana|mes|ano))\b",
         past=r"\b(?:antes|anterior\w*|antig[oa]s?|antigamente|original\w*|inicial\w*|velh[oa]s?|primeir[oa]s?"
         r"|dantes)\b",
         standing="quando eu perguntar; quando eu pedir; quando te perguntar; sempre que eu; se eu perguntar"
         "; cada vez que eu; de agora em diante; a partir de agora; daqui em diante; doravante",
-        preferring="prefiro; eu preferia; gosto mais",
+        preferring="prefiro; prefere; preferia; gosto mais; evito; odeio; detesto; não gosto; alérgico; alérgica; alergia"
+        "; aversão; não suporto",
         changed="adiada adiado afinal agora alterado atualizado aumentou baixou cancelada cancelado cancelou corrigido"
         " correcao mudaram mudou nova novo passou reagendado renomeado subiu substituida substituido substituiu trocou",
         negating="jamais nada nao nem nenhum nenhuma ninguem nunca proibido recusa recusou sem tampouco",
@@ -234,14 +245,16 @@ KINDS: Mapping[str, Kinds] = {
         advice=r"\b(?:consigli\w*|suggerisc\w+|suggerire|raccomand[ai]\w*|aiut[aoi]\w*|dovrei|devo"
         r"|posso|potrei"
         r"|come (?:posso|si|faccio|devo|dovrei|potrei)|mostra(?:mi)?|spiega(?:mi)?"
-        r"|(?:quali|che) (?:\w+ )?(?:strumenti|opzioni|passi|modi))\b",
+        r"|(?:quali|che) (?:\w+ )?(?:strumenti|opzioni|passi|modi)"
+        r"|qual[ei]? (?:e|sono|sarebbe|sarebbero) (?:il|la|i|le) miglior[ei])\b",
         when=r"\s*(?:(?:da|fino a) quando|quando|(?:per |da )?quanto (?:tempo|dura)"
         r"|(?:in |a )?(?:che|quale) (?:data|giorno|settimana|mese|anno))\b",
         past=r"\b(?:prima|precedent\w*|vecchi[oae]?|una volta|un tempo|original\w*|inizial\w*|all'inizio|ex"
         r"|prim[oaie])\b",
         standing="quando chiedo; quando ti chiedo; quando ti domando; ogni volta che chiedo; ogni volta che ti"
         "; se ti chiedo; d'ora in poi; da ora in poi; da adesso in poi; d'ora in avanti; in futuro",
-        preferring="preferisco; preferirei; mi piace di più",
+        preferring="preferisco; preferisce; preferirei; piace di più; evito; odio; detesto; non piace; non piacciono"
+        "; allergico; allergica; allergia; avversione; non sopporto",
         changed="adesso aggiornato annullata annullato aumentato cambiata cambiato cambia corretto correzione diventata"
         " diventato invece nuova nuovo ora ormai rimandato rinominato rinviata rinviato ridotto sostituita"
         " sostituito sostituisce spostata spostato subentra trasferita trasferito traslocato",
@@ -258,13 +271,15 @@ KINDS: Mapping[str, Kinds] = {
         r"|\bonze? (?:gesprek|discussie|chat)\w*",
         advice=r"\b(?:raad\b|adviseer|aanbevel\w*|stel\b[^.!?]{0,60}\bvoor\b|help|moet ik|zal ik|kan ik"
         r"|kunnen we|zou ik|zou je|hoe (?:kan|moet|zou|maak|doe|krijg|installeer|stel) (?:ik|je|we|men)"
-        r"|laat\b[^.!?]{0,30}\bzien|leg\b[^.!?]{0,60}\buit\b|welke (?:\w+ )?(?:tools|opties|stappen|manieren))",
+        r"|laat\b[^.!?]{0,30}\bzien|leg\b[^.!?]{0,60}\buit\b|welke (?:\w+ )?(?:tools|opties|stappen|manieren)"
+        r"|wat (?:is|zijn|zou|zouden) (?:de|het) beste)",
         when=r"\s*(?:(?:sinds|tot|vanaf) wanneer|wanneer|hoe ?lang"
         r"|(?:op |in )?welke? (?:datum|dag|week|maand|jaar))\b",
         past=r"\b(?:vroeger|voorheen|eerder|vorige?|oorspronkelijke?|aanvankelijk|destijds|oude?|eerste)\b",
         standing="als ik vraag; als ik je; als ik naar; wanneer ik vraag; telkens als ik; elke keer dat ik; vanaf nu"
         "; voortaan; van nu af aan; in het vervolg",
-        preferring="ik liever; ik verkies; mijn voorkeur; ik het liefst",
+        preferring="liever; verkies; voorkeur; liefst; vermijd; haat; hou niet van; houd niet van; houdt niet van"
+        "; allergisch; allergie; afkeer",
         changed="afgezegd bijgewerkt geannuleerd gecorrigeerd gewijzigd inmiddels intussen nieuw nieuwe nu omgedoopt"
         " overgenomen sinds uitgesteld vanaf veranderd verhoogd verhuisd verhuisde verhuist verlaagd verplaatst"
         " vervangen vervangt verzet voortaan",
@@ -283,7 +298,7 @@ KINDS: Mapping[str, Kinds] = {
         past="以前|之前|原来|原先|过去|曾经|当初|最初|旧|第一",
         standing="当我问; 每当我问; 每次我问; 如果我问; 我问到; 从现在起; 从现在开始; 今后; 往后"
         "; 當我問; 每當我問; 每次我問; 我問到; 從現在起; 從現在開始; 今後; 往後",
-        preferring="我更喜欢; 我偏好; 我宁愿; 我偏爱; 我更喜歡; 我寧願; 我偏愛",
+        preferring="更喜欢; 偏好; 宁愿; 偏爱; 更喜歡; 寧願; 偏愛; 不喜欢; 不喜歡; 讨厌; 討厭; 过敏; 過敏; 避免; 不吃",
         changed="改为 改成 改到 改由 换成 换了 变成 变更 搬家 搬到 搬去 搬了"
         " 更新 更正 推迟 提前到 取消了 取代 接任 接替 涨到 降到"
         " 不再 现在 如今 目前 升级 调到 调整",
@@ -305,7 +320,7 @@ KINDS: Mapping[str, Kinds] = {
         past="以前|前の|昔|かつて|元の|もともと|当初|最初|旧",
         standing="聞いたら; 聞いたとき; 聞くときは; 尋ねたら; 尋ねたとき; 質問したら; 質問したとき"
         "; 今後は; これからは; 今から",
-        preferring="方が好き; ほうが好き; 方がいい; ほうがいい; 方を好",
+        preferring="方が好き; ほうが好き; 方がいい; ほうがいい; 方を好; 嫌い; 苦手; 避けて; アレルギー",
         changed="引っ越 変わり 変わっ 変更 なりました になっ 代わり 替わり"
         " 交代 交替 移り 移っ 移転 更新 訂正 延期 中止 キャンセルし"
         " 値上げ 値下げ 引き継 改名 今は 現在は",

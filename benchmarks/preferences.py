@@ -1,0 +1,183 @@
+"""Write public data sets of preferences in the form that `benchmarks.recall` measures.
+
+Both stay outside the repository, and no part of recall was chosen on them but those that decision 7 names.
+
+*PrefEval* (CC BY-NC 4.0, https://github.com/amazon-science/PrefEval): a preference and a question whose usual answer goes
+against it, as each of 20 topics has up to 57. A user here has one preference of each topic, a conversation each, between
+the 24 conversations about other things that the data set has. The evidence is the message that states it. Three files: it is
+stated (`explicit`), shows in a choice (`choice`), or is mentioned among other things (`persona`: the message that has the
+most words of it).
+
+*VehicleMemBench* (Apache-2.0, https://github.com/isyuhaochen/VehicleMemBench): fifty cars whose three or four users talk,
+some 2,400 turns each, and ten situations a car whose right setting rests on what was said. The evidence of a situation are
+the turns, within twenty minutes of the time of each event that it rests on, with the most words of its description.
+
+    python -m benchmarks.preferences --prefeval path/to/PrefEval --cars path/to/VehicleMemBench folder
+    make bench-recall DATA=folder
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from retain.json_text import read_own_json
+
+FORMS = {"explicit": "explicit_preference", "choice": "implicit_preference/choice-based"}
+FORMS |= {"persona": "implicit_preference/persona-driven"}
+_ANSWER = "Thank you for telling me. I'll keep that in mind."
+_FIRST_DAY = datetime(2025, 1, 1, 10, tzinfo=UTC)
+_LEAST_TOPICS = 5
+"""A user has a preference of at least so many topics."""
+_NEAR = timedelta(minutes=20)
+"""Turns that are no farther apart are one conversation, and belong to an event of that time."""
+_LEAST_WORDS = 3
+"""An event has at least so many words of its turn."""
+_EVENT = re.compile(r"\[(\w+ \d+, \d{4})\] At (\d+:\d+ [AP]M),?(.*)")
+_SAID = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d)\] ([^:]+): (.*)")
+
+Said = Sequence[tuple[str, str]]
+"""Who said what, in order."""
+
+
+def prefeval(folder: Path, form: str) -> Iterator[dict[str, Any]]:
+    """Yield a user's conversations and questions, of one of the `FORMS`."""
+    data = folder / "benchmark_dataset"
+    topics = {path.stem: read_own_json(path.read_text()) for path in sorted((data / FORMS[form]).glob("*.json"))}
+    others = read_own_json((data / "filtered_inter_turns.json").read_text())
+    for number in range(max(map(len, topics.values()))):
+        own = {topic: each[number] for topic, each in topics.items() if len(each) > number}
+        if len(own) < _LEAST_TOPICS:
+            return
+        yield _user(own, form, others)
+
+
+def _user(own: Mapping[str, Mapping[str, Any]], form: str, others: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a user with a conversation about each topic's preference, and one of the others after each while there are."""
+    items: list[dict[str, Any]] = []
+    questions: list[dict[str, Any]] = []
+    for number, (topic, case) in enumerate(own.items()):
+        said, stated = _stating(case, form)
+        evidence = _add(items, f"{number}", 2 * number, said)[stated]
+        questions.append(
+            {"text": case["question"], "category": topic.split("_")[0], "before": None, "evidence": [evidence]}
+        )
+        if number < len(others):
+            turns = [(turn["role"], turn["content"]) for turn in others[number]["conversation"]]
+            _add(items, f"other {number}", 2 * number + 1, turns)
+    return {"items": items, "questions": questions}
+
+
+def _add(items: list[dict[str, Any]], session: str, day: int, said: Said) -> list[str]:
+    """Add a conversation on a day, and return the ids of its turns."""
+    began = _FIRST_DAY + timedelta(days=day)
+    ids = [f"{session}:{place}" for place in range(len(said))]
+    items += [
+        {"id": own, "session": session, "at": _written(began + timedelta(seconds=place)), "speaker": who, "text": text}
+        for place, (own, (who, text)) in enumerate(zip(ids, said, strict=True))
+        if text.strip()
+    ]
+    return ids
+
+
+def _stating(case: Mapping[str, Any], form: str) -> tuple[Said, int]:
+    """Return a conversation, and which of its turns states the preference."""
+    if form == "explicit":
+        return [("user", case["preference"]), ("assistant", _ANSWER)], 0
+    turns = case["conversation"]
+    if form == "choice":
+        parts = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
+        return [(("user", "assistant")[place % 2], turns[part]) for place, part in enumerate(parts)], 2
+    said = [(who, turns[turn].get(who, "")) for turn in sorted(turns, key=int) for who in ("user", "assistant")]
+    wanted = _words(case["preference"])
+    return said, max(range(0, len(said), 2), key=lambda place: len(wanted & _words(said[place][1])))
+
+
+def cars(folder: Path) -> Iterator[dict[str, Any]]:
+    """Yield what was said in each car, and its situations."""
+    for path in sorted((folder / "benchmark" / "history").glob("history_*.txt")):
+        turns = [match.groups() for line in path.read_text().splitlines() if (match := _SAID.match(line))]
+        times = [_time(at, "%Y-%m-%d %H:%M") for at, _, _ in turns]
+        items: list[dict[str, Any]] = []
+        session = 0
+        for number, (_, speaker, text) in enumerate(turns):
+            session += number > 0 and not timedelta() <= times[number] - times[number - 1] <= _NEAR
+            items.append(
+                {
+                    "id": f"{number}",
+                    "session": f"{session}",
+                    "at": _written(times[number]),
+                    "speaker": speaker,
+                    "text": text,
+                }
+            )
+        asked = folder / "benchmark" / "qa_data" / f"qa_{path.stem.split('_')[1]}.json"
+        questions = []
+        for case in read_own_json(asked.read_text())["related_to_vehicle_preference"]:
+            found = {_turn_of(event, items, times) for event in case["gold_memory"].strip().splitlines()} - {None}
+            if found:
+                category = case["reasoning_type"]
+                questions.append(
+                    {"text": case["query"], "category": category, "before": None, "evidence": sorted(map(str, found))}
+                )
+        yield {"items": items, "questions": questions}
+
+
+def _turn_of(event: str, items: Sequence[Mapping[str, Any]], times: Sequence[datetime]) -> str | None:
+    """Return the id of the turn with which an event was told; the first of several."""
+    match = _EVENT.match(event)
+    if match is None:
+        return None
+    day, hour, told = match.groups()
+    at, wanted = _time(f"{day} {hour}", "%B %d, %Y %I:%M %p"), _words(told)
+    near = [
+        (len(wanted & _words(item["text"])), item["id"])
+        for item, own in zip(items, times, strict=True)
+        if abs(own - at) <= _NEAR and own.date() == at.date()
+    ]
+    most, found = max(near, key=lambda one: one[0], default=(0, None))
+    return found if most >= _LEAST_WORDS else None
+
+
+def _time(text: str, form: str) -> datetime:
+    return datetime.strptime(text, form).replace(tzinfo=UTC)
+
+
+def _written(at: datetime) -> str:
+    return at.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _words(text: str) -> set[str]:
+    """Return the words of a text that have three letters or more."""
+    return set(re.findall(r"[a-z0-9]{3,}", text.lower()))
+
+
+def write(path: Path, conversations: Iterator[dict[str, Any]]) -> None:
+    """Write conversations as a file of gzipped JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(one) + "\n" for one in conversations)
+
+
+def main() -> None:
+    """Write the files of the data sets that are given."""
+    parser = argparse.ArgumentParser(description="Write data sets of preferences in the form of benchmarks.recall.")
+    parser.add_argument("--prefeval", type=Path, help="a clone of PrefEval")
+    parser.add_argument("--cars", type=Path, help="a clone of VehicleMemBench")
+    parser.add_argument("into", type=Path, help="the folder to write to")
+    options = parser.parse_args()
+    if options.prefeval:
+        for form in FORMS:
+            write(options.into / f"prefeval-{form}.jsonl.gz", prefeval(options.prefeval, form))
+    if options.cars:
+        write(options.into / "cars.jsonl.gz", cars(options.cars))
+
+
+if __name__ == "__main__":
+    main()
