@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -12,8 +14,9 @@ import pytest
 from retain.agents.identity import InstanceIdentity
 from retain.errors import Conflict, NotFound
 from retain.identifiers import new_id
+from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.extractors.rule_extractor import RuleExtractor
-from retain.ingest.ingestion import Ingestion
+from retain.ingest.ingestion import Ingestion, IngestReceipt
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import MAX_UNITED, Slice, Step, union_of
@@ -327,3 +330,46 @@ async def test_messages_that_were_received_for_a_user_of_whom_nothing_is_stored_
     assert (await world.sql.run("SELECT 1 FROM ingest_messages WHERE content LIKE '%Carolsecret%'")).rows == []
     with raises(NotFound, code="no_such_job"):
         await ingestion.work(received.job.job_id)
+
+
+async def _late_ingest(world: World) -> tuple[Ingestion, IngestReceipt]:
+    """Return the ingest of a message of Carol's, erased while the worker that has its lease was away."""
+    ingestion = Ingestion(world.memory(agent_type="clerk", user_id="carol"), world.sql, RuleExtractor, world.clock)
+    message = {"speaker": "Carol", "content": "I live in Carolsecret."}
+    receipt = await ingestion.receive("chat", [message], leased=True)
+    await erased(world, "carol")
+    return ingestion, receipt
+
+
+async def test_an_ingest_whose_worker_was_away_for_longer_than_its_lease_stores_nothing_that_was_erased(
+    world: World,
+) -> None:
+    ingestion, receipt = await _late_ingest(world)
+    with raises(NotFound, code="no_such_job"):
+        await ingestion.process(receipt)
+    assert world.mentions("carol") == [*KEPT]
+
+
+async def test_an_ingest_that_does_not_know_how_late_it_is_stores_and_notes_nothing_that_was_erased(
+    world: World,
+) -> None:
+    ingestion, receipt = await _late_ingest(world)
+    with raises(NotFound, code="no_such_job"):
+        await ingestion.process(replace(receipt, job=replace(receipt.job, lease_until_ms=world.clock() + 1)))
+    assert world.mentions("Carolsecret") == []
+    assert "d1/error_ledger" not in world.mentions("carol")
+
+
+async def test_an_ingest_ends_when_its_user_is_erased_while_the_model_answers(world: World) -> None:
+    class Erasing(RuleExtractor):
+        local = False
+
+        async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
+            await erased(world, "carol")
+            return await super().extract(messages)
+
+    ingestion = Ingestion(world.memory(agent_type="clerk", user_id="carol"), world.sql, Erasing, world.clock)
+    receipt = await ingestion.receive("chat", [{"speaker": "Carol", "content": "I live in Carolsecret."}], leased=True)
+    with raises(NotFound, code="no_such_job"):
+        await asyncio.wait_for(ingestion.process(receipt), 60)
+    assert world.mentions("carol") == [*KEPT]

@@ -37,7 +37,7 @@ BOUNDS = {
     "list, filtered by either": (1, 50),
     "list, filtered without an index": (2, 3100),
     "list of the scope, filtered": (1, 30),
-    "ingest the next message": (4, 120),
+    "ingest the next message": (4, 121),
     "run with recall": (4, 2400),
     "run with recall and a store": (6, 2600),
     "list of a user": (1, 20),

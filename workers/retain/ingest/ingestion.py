@@ -11,17 +11,28 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from retain.errors import Conflict, Contended, Misconfigured, RetainError
+from retain.errors import Conflict, ConstraintViolated, Contended, Misconfigured, RetainError
 from retain.errors.codes import Code, ForeignCode
 from retain.ingest.extraction import ExtractedFact, Extractor, SourceMessage
 from retain.ingest.inbox import Inbox, Received, Unlearned, Waiting, known_in, waiting_in
 from retain.ingest.intake import Intake
-from retain.ingest.jobs import IngestJob, Jobs, Stage, Taken, check_job_id, finding, job_id_of, job_in, no_such_job
+from retain.ingest.jobs import (
+    IngestJob,
+    Jobs,
+    Taken,
+    all_waited,
+    check_job_id,
+    finding,
+    job_id_of,
+    job_in,
+    no_such_job,
+)
 from retain.ingest.learning import SourcedFact, learned
 from retain.ingest.messages import Rejection, check_conversation
 from retain.ingest.placement import MessagePlacement, place
+from retain.ingest.progress import SLICE, IngestProgress
 from retain.jobs import Continued, continue_open
 from retain.ledgers.errors import Trouble, park, settle
 from retain.memory.records.record import NewRecord, RecordSource, Utterance, content_hash
@@ -29,8 +40,6 @@ from retain.memory.scope import Scope, registration
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Clock, Sql
 
-SLICE = 100
-"""Messages that are stored together, in one call of the embedder and one transaction."""
 SLICE_BYTES = 128 * 1024
 EXTRACT_BYTES = 48 * 1024
 """Text of the messages from which facts are extracted together."""
@@ -110,12 +119,12 @@ class Ingestion:
         raise Contended("too many changes to the conversation at once; try again")
 
     async def process(self, receipt: IngestReceipt, *, pause_s: float = 0.0) -> IngestJob:
-        """Process the job of a receipt, as `work`; without taking the lease if the receipt has it."""
-        if receipt.claimed is None:
+        """Process the job of a receipt, as `work`; without taking the lease if the receipt still has it."""
+        if receipt.claimed is None or receipt.job.lease_until_ms <= self._clock():
             return await self.work(receipt.job.job_id, pause_s=pause_s)
         waiting = Waiting(receipt.claimed) if receipt.held else None
         return await self._worked(
-            _Progress(receipt.job, waiting, whole=receipt.held and bool(receipt.claimed)), pause_s
+            IngestProgress(receipt.job, waiting, whole=receipt.held and bool(receipt.claimed)), pause_s
         )
 
     async def work(self, job_id: str, *, pause_s: float = 0.0) -> IngestJob:
@@ -137,9 +146,9 @@ class Ingestion:
             raise Misconfigured("the job belongs to another scope", code="wrong_scope")
         if not leased.rows:
             return job
-        return await self._worked(_Progress(job, waiting_in(job.conversation, read), whole=False), pause_s)
+        return await self._worked(IngestProgress(job, waiting_in(job.conversation, read), whole=False), pause_s)
 
-    async def _worked(self, progress: _Progress, pause_s: float) -> IngestJob:
+    async def _worked(self, progress: IngestProgress, pause_s: float) -> IngestJob:
         """Process a job of which this has the lease; return its state after that."""
         job = progress.job
         try:
@@ -151,8 +160,8 @@ class Ingestion:
         except RetainError as error:
             extra = {"job_id": job.job_id, "stage": progress.stage, "code": error.code}
             _log.warning("ingest failed", extra=extra)
-            await self._jobs.fail(job, progress.stage, error)
-            await park(self._sql, _trouble(job, error.code, self._clock()))
+            if await self._jobs.fail(job, progress.stage, error):
+                await park(self._sql, _trouble(job, error.code, self._clock()))
         return progress.ended or await self._jobs.get(job.scope.tenant_id, job.job_id)
 
     async def _open(
@@ -187,13 +196,26 @@ class Ingestion:
         assert job is not None
         return job, new
 
-    async def _step(self, progress: _Progress) -> bool:
-        """Do the next step of a job; return whether all is done."""
+    async def _step(self, progress: IngestProgress) -> bool:
+        """Do the next step of a job; return whether all is done.
+
+        If somebody else has stored some of what was known to wait, or it was erased, what waits is read again.
+        """
+        known = progress.waiting
+        if known is None:
+            read = await self._sql.batch(self._inbox.waiting(progress.job.job_id, self._limits()))
+            progress.waiting = waiting_in(progress.job.conversation, read)
+        try:
+            return await self._next(progress, progress.waiting or Waiting(()))
+        except ConstraintViolated:
+            if known is None:
+                raise
+            progress.look_again()
+            return False
+
+    async def _next(self, progress: IngestProgress, waiting: Waiting) -> bool:
+        """Do what comes next of what waits; return whether all is done. Raises: NotFound if the job was erased."""
         job = progress.job
-        waiting = progress.waiting
-        if waiting is None:
-            read = await self._sql.batch(self._inbox.waiting(job.job_id, self._limits()))
-            waiting = progress.waiting = waiting_in(job.conversation, read)
         if waiting.received:
             progress.stage = "storing"
             await self._store(progress, waiting.received)
@@ -209,13 +231,15 @@ class Ingestion:
             found = finding(job.scope.tenant_id, job.job_id)
             _, read_job = await self._sql.batch([self._jobs.completed(job.job_id), found])
             progress.ended = job_in(read_job)
+            if progress.ended is None:
+                raise no_such_job()
             await settle(self._sql, self._clock(), (job.scope.tenant_id, "ingest", job.job_id))
         return progress.ended is not None
 
     def _limits(self) -> tuple[int, int, int]:
         return SLICE, SLICE, SLICE
 
-    async def _store(self, progress: _Progress, received: Sequence[Received]) -> None:
+    async def _store(self, progress: IngestProgress, received: Sequence[Received]) -> None:
         """Store the first of the messages that wait, with their facts if the extractor only computes."""
         job = progress.job
         slice_ = received[: _fitting([one.content for one in received[:SLICE]], SLICE_BYTES)]
@@ -226,7 +250,8 @@ class Ingestion:
         extractor = self._extractor()
         if not extractor.local:
             noted = self._inbox.stored(job.job_id, job.conversation, dict(zip(places, hashes, strict=True)))
-            await self._memory.store_stated(news, sources, (), [noted, self._jobs.also_stored(job.job_id, 0)])
+            stored = self._jobs.also_stored(job.job_id, len(slice_), 0)
+            await self._memory.store_stated(news, sources, (), [noted, all_waited(len(slice_)), stored])
             progress.stored(slice_, None)
             return
         facts = await self._facts(extractor, slice_)
@@ -234,7 +259,7 @@ class Ingestion:
         noted = self._inbox.taken(
             job.job_id, job.conversation, dict(zip(places, zip(hashes, counts, strict=True), strict=True))
         )
-        also = [noted, self._jobs.also_stored(job.job_id, sum(counts))]
+        also = [noted, all_waited(len(slice_)), self._jobs.also_stored(job.job_id, len(slice_), sum(counts))]
         ends = progress.ends_with(slice_)
         now = self._clock()
         stated = [
@@ -283,50 +308,7 @@ class Ingestion:
         ]
         counts = {one.position: sum(fact.is_stored for fact in one.facts) for one in waiting}
         noted = self._inbox.learned(job.job_id, job.conversation, counts)
-        await self._memory.learn(learned(facts), [noted, self._jobs.advanced(job.job_id)])
-
-
-class _Progress:
-    """How far a job is. waiting: its next messages, None when they have to be read. ended: the job once all is done.
-
-    whole: whether what waits is all of a new job.
-    """
-
-    def __init__(self, job: IngestJob, waiting: Waiting | None, *, whole: bool) -> None:
-        self.job = job
-        self.waiting = waiting
-        self.stage: Stage = "storing"
-        self.ended: IngestJob | None = None
-        self._whole = whole
-        self._counts = (0, 0)
-
-    def ends_with(self, messages: Sequence[Received]) -> bool:
-        """Return whether the job is done once these messages, the first that wait, are stored with their facts."""
-        return self._whole and self.waiting is not None and len(messages) == len(self.waiting.received)
-
-    def stored(self, messages: Sequence[Received], facts: int | None) -> None:
-        """Note that the first of the waiting messages are stored, with so many facts; None if these are not extracted."""
-        self._counts = self._counts[0] + len(messages), self._counts[1] + (facts or 0)
-        was, self.waiting = self.waiting, None
-        if was is None:
-            return
-        rest = was.received[len(messages) :]
-        all_read = len(was.received) < SLICE and not was.unread and not was.unlearned
-        if rest or (facts is not None and all_read):
-            self.waiting = Waiting(rest)
-
-    def complete(self, now_ms: int) -> None:
-        """Note that all of a new job is done."""
-        stored, extracted = self._counts
-        self.ended = replace(
-            self.job,
-            state="completed",
-            stored=stored,
-            extracted=extracted,
-            lease_until_ms=0,
-            updated_at_ms=now_ms,
-            completed_at_ms=now_ms,
-        )
+        await self._memory.learn(learned(facts), [noted, all_waited(len(waiting)), self._jobs.advanced(job.job_id)])
 
 
 async def continue_interrupted(
@@ -353,7 +335,7 @@ async def continue_interrupted(
     return states, len(found) > limit and done.get("failed", 0) + done.get("stopped", 0) < limit
 
 
-async def _patiently(step: Callable[[_Progress], Awaitable[bool]], progress: _Progress) -> bool:
+async def _patiently(step: Callable[[IngestProgress], Awaitable[bool]], progress: IngestProgress) -> bool:
     """Return what the step returns, tried again after random pauses while others change the tenant's memory.
 
     Raises: Contended after the last try; as the step.

@@ -42,10 +42,12 @@ UPDATE ingest_jobs SET
 WHERE job_id = ?
 """
 _ALSO_STORED = """
-UPDATE ingest_jobs SET stored = stored + changes(), extracted = extracted + CASE changes() WHEN 0 THEN 0 ELSE ?1 END,
-  attempts = 0, lease_until_ms = ?2, updated_at_ms = ?3 WHERE job_id = ?4
+UPDATE ingest_jobs SET stored = stored + ?, extracted = extracted + ?, attempts = 0, lease_until_ms = ?, updated_at_ms = ?
+WHERE job_id = ?
 """
-"""After the statement that changes the messages. A job that is completed counts again."""
+"""A job that is completed counts again."""
+_ALL_WAITED = "INSERT INTO ingest_jobs (job_id) SELECT NULL WHERE changes() <> ?"
+"""A job without an id is refused, and the transaction with it."""
 _QUEUE = (
     "UPDATE ingest_jobs SET lease_until_ms = 0, attempts = 0, updated_at_ms = ? WHERE job_id = ? AND state = 'running'"
 )
@@ -195,6 +197,14 @@ def finding(tenant_id: str, job_id: str) -> Statement:
     return "SELECT * FROM ingest_jobs WHERE job_id = ? AND tenant_id = ?", (job_id, tenant_id)
 
 
+def all_waited(messages: int) -> Statement:
+    """Return the statement that refuses its transaction unless the statement before it changed so many messages.
+
+    Else somebody else has stored some of them by now, or they were erased. Raises, when it runs: ConstraintViolated.
+    """
+    return _ALL_WAITED, (messages,)
+
+
 def job_in(read: SqlResult) -> IngestJob | None:
     """Return the job that was read, None if there is none."""
     return _job(read.rows[0]) if read.rows else None
@@ -262,13 +272,10 @@ class Jobs:
         now = self._clock()
         return _ADVANCED, (now + LEASE_MS, now, job_id)
 
-    def also_stored(self, job_id: str, facts: int) -> Statement:
-        """Return the statement that adds to the progress as many messages as the statement before it changed.
-
-        It extends the lease. facts: how many those messages had.
-        """
+    def also_stored(self, job_id: str, messages: int, facts: int) -> Statement:
+        """Return the statement that adds so many messages, with their facts, to the progress and extends the lease."""
         now = self._clock()
-        return _ALSO_STORED, (facts, now + LEASE_MS, now, job_id)
+        return _ALSO_STORED, (messages, facts, now + LEASE_MS, now, job_id)
 
     def completed(self, job_id: str) -> Statement:
         """Return the statement that marks the job as completed, if all of it is done."""
@@ -283,10 +290,10 @@ class Jobs:
         """Give the lease up, so that the job is continued by whoever comes next. It does not count as a failed attempt."""
         await self._sql.run(_QUEUE, self._clock(), job.job_id)
 
-    async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> None:
-        """Record that the job stopped at an error."""
+    async def fail(self, job: IngestJob, stage: Stage, error: RetainError) -> bool:
+        """Record that the job stopped at an error; return False if it is completed or erased by now."""
         stopped = json.dumps({"stage": stage, "code": error.code, "message": error.message})
-        await self._sql.run(_FAIL, stopped, self._clock(), job.job_id)
+        return bool((await self._sql.run(_FAIL, stopped, self._clock(), job.job_id)).changes)
 
     async def interrupted(self, limit: int) -> list[IngestJob]:
         """Return jobs that are not done and that nobody works on, the one that was tried least recently first."""
