@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from retain.errors import Contended, InvalidInput, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.errors import Contended, InvalidInput, NotFound, RetainError, TenantMoving, Unavailable, UpstreamFailed
 from retain.ingest import ingestion
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.extractors.rule_extractor import RuleExtractor
@@ -168,11 +168,12 @@ async def test_conversations_of_one_tenant_that_arrive_at_once_are_all_ingested(
     assert [(job.state, job.stored, job.error) for job in jobs] == [("completed", 20, None)] * count
 
 
-async def test_a_job_that_others_keep_overtaking_waits_instead_of_failing(
-    substrate: IngestSubstrate, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("error", [Contended("too many changes at once"), TenantMoving("the tenant moves")])
+async def test_a_job_that_others_keep_overtaking_or_whose_tenant_moves_waits_instead_of_failing(
+    substrate: IngestSubstrate, monkeypatch: pytest.MonkeyPatch, error: RetainError
 ) -> None:
     monkeypatch.setattr(ingestion, "WAITS_S", (0.0, 0.0))
-    overtaken = Breaking(Contended("too many changes at once"))
+    overtaken = Breaking(error)
     substrate.extractor = lambda: overtaken
     request = turns("Bea: One.")
     waiting = await substrate.ingest("chat", request)

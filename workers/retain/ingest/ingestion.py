@@ -13,7 +13,7 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 
-from retain.errors import Conflict, ConstraintViolated, Contended, Misconfigured, RetainError
+from retain.errors import Conflict, ConstraintViolated, Contended, Misconfigured, RetainError, TenantMoving
 from retain.errors.codes import Code, ForeignCode
 from retain.ingest.extraction import ExtractedFact, Extractor, SourceMessage
 from retain.ingest.inbox import Inbox, Received, Unlearned, Waiting, known_in, waiting_in
@@ -50,7 +50,7 @@ MAX_TRIES = 20
 PAUSE_S = 0.02
 """Pause between slices in the background, in seconds: an isolate serves other requests only while this work waits."""
 WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0)
-"""Longest pauses before a slice is tried again that others' changes of the tenant's memory overtook."""
+"""Longest pauses before a slice is tried again that others' changes of the tenant's memory overtook, or its move."""
 
 _log = logging.getLogger(__name__)
 
@@ -154,8 +154,8 @@ class Ingestion:
         try:
             while not await _patiently(self._step, progress):
                 await asyncio.sleep(pause_s)
-        except Contended:
-            _log.info("ingest waits for other changes", extra={"job_id": job.job_id, "stage": progress.stage})
+        except (Contended, TenantMoving):
+            _log.info("ingest waits for other changes or a move", extra={"job_id": job.job_id, "stage": progress.stage})
             await self._jobs.queue(job)
         except RetainError as error:
             extra = {"job_id": job.job_id, "stage": progress.stage, "code": error.code}
@@ -336,14 +336,14 @@ async def continue_interrupted(
 
 
 async def _patiently(step: Callable[[IngestProgress], Awaitable[bool]], progress: IngestProgress) -> bool:
-    """Return what the step returns, tried again after random pauses while others change the tenant's memory.
+    """Return what the step returns, tried again after random pauses while others change the tenant's memory, or it moves.
 
-    Raises: Contended after the last try; as the step.
+    Raises: Contended or TenantMoving after the last try; as the step.
     """
     for pause_s in WAITS_S:
         try:
             return await step(progress)
-        except Contended:
+        except (Contended, TenantMoving):
             await asyncio.sleep(random.uniform(0.5, 1) * pause_s)  # noqa: S311 -- spreads writers, hides nothing
     return await step(progress)
 
