@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from retain.errors import Conflict, NotFound, TenantElsewhere, Unavailable
+from retain.errors import Conflict, ConstraintViolated, NotFound, TenantElsewhere, Unavailable
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
@@ -310,3 +310,41 @@ async def test_a_tenant_whose_database_is_no_longer_bound_is_not_said_to_move() 
             await deployment.recalled("acme", "lost")
         deployment.databases["DB_2"], deployment.indexes["DB_2"] = removed, vectors
         assert await deployment.store("acme", "Found.")
+
+
+async def test_no_table_s_row_is_written_over_that_of_another_tenant() -> None:
+    with living(begun=filled()) as deployment:
+        deployment.plant_missing("acme")
+        before, home = deployment.rows(HOME, "acme"), deployment.databases[HOME]
+        tried = 0
+        for relation in relations_of(TENANT_TABLES):
+            text, values = relation.page("acme", None, 5)
+            rows = (await home.run(text, *values)).rows
+            if rows and "tenant_id" not in relation.keys:
+                text, values = relation.writing([{**row, "tenant_id": "thief"} for row in rows])
+                with raises(ConstraintViolated):
+                    await home.run(text, *values)
+                tried += 1
+        assert tried > 25
+        assert deployment.rows(HOME, "acme") == before
+
+
+async def test_a_tenant_with_the_id_of_another_one_s_record_stays_and_takes_nothing_from_it() -> None:
+    with living() as deployment:
+        for tenant in ("acme", "thief"):
+            await deployment.register(tenant)
+        stolen = await deployment.store("acme", "The order of Ann.")
+        await deployment.moved("thief", "DB_1")
+        own = await deployment.store("thief", "An import may give this one any id.")
+        database = connection(deployment.databases["DB_1"])
+        for column, table in (("id", "memory_records"), ("record_id", "memory_events"), ("record_id", "memory_outbox")):
+            database.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (stolen, own))
+        database.commit()
+        before, vectors = deployment.rows(HOME, "acme"), deployment.vectors(HOME, "acme")
+        with raises(Conflict, code="row_refused"):
+            await deployment.moved("thief", HOME)
+        with in_tenant("thief"):  # what is deleted during the copy is deleted at the target as well
+            await deployment.memory("thief").delete(stolen, RecordSource("person"))
+        assert (await deployment.moved("thief", HOME)).state == "completed"
+        assert (deployment.rows(HOME, "acme"), deployment.vectors(HOME, "acme")) == (before, vectors)
+        assert await deployment.recalled("acme", "the order of Ann") == ["The order of Ann."]

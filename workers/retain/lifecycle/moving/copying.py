@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from retain.errors import Conflict, ConstraintViolated
 from retain.json_text import Json
 from retain.lifecycle.moving.moves import Move, still_moves
 from retain.lifecycle.moving.relations import TEXTS, Relation
@@ -76,7 +77,8 @@ class TenantCopy:
     async def page(self, relation: Relation, after: Sequence[Json] | None, limit: int) -> list[Json] | None:
         """Copy a page of a table; return where the next one begins, None at the end.
 
-        Raises: ConstraintViolated while the target has a row that the source no longer has; Unavailable.
+        Raises: ConstraintViolated while the target has a row that the source no longer has; Conflict (code `row_refused`)
+            if another tenant has a row of the same id there; Unavailable.
         """
         text, values = relation.page(self._tenant_id, after, limit)
         rows = (await self._source.sql.run(text, *values)).rows
@@ -132,7 +134,14 @@ class TenantCopy:
             statements: list[Statement] = [relation.writing(some)]
             if relation.name in TEXTS:
                 statements += await self._texts(TEXTS[relation.name], [int(row["number"]) for row in some])
-            await self._write_to_target(statements)
+            try:
+                await self._write_to_target(statements)
+            except ConstraintViolated:
+                text, values = relation.foreign(self._tenant_id, [relation.key(row) for row in some])
+                if (await self._target.sql.run(text, *values)).rows:
+                    message = f"another tenant of the target has the id of a row in {relation.name}"
+                    raise Conflict(message, code="row_refused") from None
+                raise
         if rows:
             self.copied.rows += len(rows)
             await self._vectors(relation, rows, fresh=fresh)
@@ -153,7 +162,7 @@ class TenantCopy:
         """Delete rows of the target with these keys. The vectors come first: what is left of the rows names them."""
         if not keys:
             return
-        await self._delete_vectors(await vectors_of(self._target.sql, relation, keys))
+        await self._delete_vectors(await vectors_of(self._target.sql, relation, self._tenant_id, keys))
         statements = [relation.deleting(self._tenant_id, keys)]
         if relation.name in TEXTS:
             numbers = json.dumps([key[0] for key in keys])

@@ -296,7 +296,7 @@ class Mover:
         if not rows:
             return 0
         keys = [relation.key(row) for row in rows]
-        ids = await vectors_of(side.sql, relation, keys)
+        ids = await vectors_of(side.sql, relation, move.tenant_id, keys)
         for start in range(0, len(ids), DELETED):
             await side.index.delete_by_ids(ids[start : start + DELETED])
         statements = [relation.deleting(move.tenant_id, keys)]

@@ -112,6 +112,11 @@ class Relation:
             (json.dumps(keys), tenant_id),
         )
 
+    def foreign(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
+        """Return the statement that finds a row of another tenant with one of these keys."""
+        text, values = self.named(tenant_id, keys)
+        return f"{text.replace('t.tenant_id = ?', 't.tenant_id <> ?')} LIMIT 1", values
+
     def deleting(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
         """Return the statement that deletes the rows with these keys."""
         values = ", ".join(f"value ->> {place}" for place in range(len(self.keys)))
@@ -122,11 +127,17 @@ class Relation:
         )
 
     def writing(self, rows: Sequence[Row]) -> Statement:
-        """Return the statement that writes rows over those with their keys. rows: at least one, all of one table."""
+        """Return the statement that writes rows over those with their keys. rows: at least one, all of one table.
+
+        It fails (ConstraintViolated) over a row of another tenant: an import may have brought its id.
+        """
         columns = [column for column in rows[0] if column != "at_number"]
         listed = json.dumps([[row[column] for column in columns] for row in rows])
         values = ", ".join(f"value ->> {place}" for place in range(len(columns)))
-        others = [f"{column} = excluded.{column}" for column in columns if column not in self.keys]
+        new = {column: f"excluded.{column}" for column in columns if column not in self.keys}
+        if "tenant_id" in new:
+            new["tenant_id"] = f"CASE {self.name}.tenant_id WHEN excluded.tenant_id THEN excluded.tenant_id END"
+        others = [f"{column} = {value}" for column, value in new.items()]
         over = f"UPDATE SET {', '.join(others)}" if others else "NOTHING"
         return (
             f"INSERT INTO {self.name} ({', '.join(columns)}) SELECT {values} FROM json_each(?) WHERE true"

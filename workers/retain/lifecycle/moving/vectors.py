@@ -17,8 +17,12 @@ _OF_ROWS = """
 SELECT r.id, MAX(COALESCE(s.parts, 0), COALESCE(o.parts, 0)) AS parts FROM json_each(?) one
 CROSS JOIN memory_records r ON {meet}
 LEFT JOIN memory_search s ON s.number = r.number LEFT JOIN memory_outbox o ON o.record_id = r.id
+WHERE r.tenant_id = ?
 """
-_OWED = "SELECT o.record_id AS id, o.parts FROM json_each(?) one CROSS JOIN memory_outbox o ON o.record_id = one.value"
+_OWED = """
+SELECT o.record_id AS id, o.parts FROM json_each(?) one CROSS JOIN memory_outbox o ON o.record_id = one.value
+WHERE o.tenant_id = ?
+"""
 _RECORDS = {
     "memory_records": _OF_ROWS.format(meet="r.id = one.value"),
     "memory_search": _OF_ROWS.format(meet="r.number = one.value"),
@@ -34,8 +38,8 @@ _PARTS = (
 )
 
 
-async def vectors_of(sql: Sql, relation: Relation, keys: Sequence[Sequence[Json]]) -> list[str]:
-    """Return the ids of the vectors that the index may have of the rows with these keys, before these rows are deleted."""
+async def vectors_of(sql: Sql, relation: Relation, tenant_id: str, keys: Sequence[Sequence[Json]]) -> list[str]:
+    """Return the ids of the vectors that the index may have of a tenant's rows with these keys, before they are deleted."""
     if relation.name == "vector_removals":
         return [str(vector) for (vector,) in keys]
     first = json.dumps([key[0] for key in keys])
@@ -43,7 +47,7 @@ async def vectors_of(sql: Sql, relation: Relation, keys: Sequence[Sequence[Json]
         return [f"document.{row['number']}.{row['version']}" for row in (await sql.run(_DOCUMENTS, first)).rows]
     if relation.name not in _RECORDS:
         return []
-    found = (await sql.run(_RECORDS[relation.name], first)).rows
+    found = (await sql.run(_RECORDS[relation.name], first, tenant_id)).rows
     return [vector_id(row["id"], part) for row in found for part in range(row["parts"])]
 
 

@@ -91,6 +91,7 @@ _REFUSED: tuple[Code, ...] = (
     "tenant_busy",
     "other_move",
     "copy_differs",
+    "row_refused",
     "tenant_moving",
 )
 _MOVE = Answer(202, "[the move](shards.md#moving-a-tenant), which the next call continues", model=MoveJson)
