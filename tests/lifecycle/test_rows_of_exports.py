@@ -230,6 +230,7 @@ async def test_a_tenant_gets_no_more_than_100_agents_by_an_import(world: World) 
     [
         _row("outcome", {**OUTCOME, "extra": 1}),
         _row("outcome", {**OUTCOME, "score": "high"}),
+        _row("outcome", {**OUTCOME, "score": 1.5}),
         _row("outcome", {**OUTCOME, "run_id": "r"}),
         _row("outcome", {**OUTCOME, "at_ms": -1}),
         _row("outcome", OUTCOME, at_ms=2**52),

@@ -14,14 +14,14 @@ from typing import Literal
 
 Column = Literal[
     "id", "id?", "named", "named?", "text", "text?", "object", "object?", "list", "list?", "files?", "lines?", "context",
-    "whole", "whole?", "real", "real?", "time", "time?", "day", "space",
+    "whole", "whole?", "real", "real?", "share", "time", "time?", "day", "space",
 ]  # fmt: skip
 """What a column has. A question mark: or null.
 
 id: a ULID, alone or before a dot. named: the id of something that may be a ULID. whole: a whole number from 0. time: the
-same, in epoch milliseconds, and not in the future. day: the same, in days since the epoch. space: a namespace key, whose
-second segment is the tenant. object, list: as JSON. files, lines, context: attachments, the
-lines of a summary, and what a run was asked with what it read, as JSON.
+same, in epoch milliseconds, and not in the future. day: the same, in days since the epoch. share: a number from 0 to 1.
+space: a namespace key, whose second segment is the tenant. object, list: as JSON. files, lines, context: attachments,
+the lines of a summary, and what a run was asked with what it read, as JSON.
 """
 
 _INSTANCE: Mapping[str, Column] = {"agent_type": "text", "instance_id": "text"}
@@ -193,7 +193,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "instance_id": "text",
                 "task_type": "text",
                 "workflow_id": "text",
-                "score": "real",
+                "score": "share",
                 "at_ms": "time",
             },
             "t.at_ms",
@@ -367,7 +367,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
                 "case_id": "text",
                 "state": "text",
                 "attempts": "whole",
-                "outcome": "text?",
+                "outcome": "text",
                 "output": "text?",
                 "observed": "object?",
                 "scores": "list?",

@@ -176,8 +176,10 @@ def _cell(
         if value * {"whole": 0, "time": 1, "day": DAY_MS}[plain] > now_ms:
             raise InvalidInput(f"its {name} is in the future", code="invalid_line")
         return value
-    if plain == "real" and type(value) in (int, float):
-        return float(str(value))
+    if plain in ("real", "share") and type(value) in (int, float):
+        number = float(str(value))
+        if plain == "real" or 0 <= number <= 1:
+            return number
     if isinstance(value, str):
         if plain in ("id", "named") and (plain == "named" or ULID.fullmatch(value.partition(".")[0])):
             return moved_id(value, source_tenant, tenant_id)
