@@ -140,7 +140,7 @@ def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
 def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> AnyLine | None:
     value = _parsed(line)
     kind = value.get("kind")
-    if kind == "item" or kind in ROW_KINDS:
+    if isinstance(kind, str) and (kind == "item" or kind in ROW_KINDS):
         check_tenant(value.get("tenant"))
         if isinstance(at_ms := value.get("at_ms"), int) and at_ms > now_ms:
             raise InvalidInput("its at_ms is in the future", code="invalid_line")
