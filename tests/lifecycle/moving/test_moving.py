@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 
 from retain.errors import Conflict, ConstraintViolated, NotFound, TenantElsewhere, Unavailable
+from retain.host.sql import SqliteSql
+from retain.lifecycle.moving.copying import PAGE_BYTES
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
-from retain.ports import SqlResult, Statement
+from retain.ports import SqlResult, SqlValue, Statement
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import working, writing
 from retain.shards.place import HOME, everywhere, in_tenant
@@ -348,3 +350,28 @@ async def test_a_tenant_with_the_id_of_another_one_s_record_stays_and_takes_noth
         assert (await deployment.moved("thief", HOME)).state == "completed"
         assert (deployment.rows(HOME, "acme"), deployment.vectors(HOME, "acme")) == (before, vectors)
         assert await deployment.recalled("acme", "the order of Ann") == ["The order of Ann."]
+
+
+async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        database = connection(deployment.databases[HOME])
+        columns = "key, tenant_id, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms"
+        values = [(f"shop:acme:s:cart:{number}", "v" * 1_000_000) for number in range(12)]
+        database.executemany(
+            f"INSERT INTO memory_items ({columns}) VALUES (?, 'acme', 'shop:acme:s', 'cart', 'warm', ?, 1, 1, 1, 1)",
+            values,
+        )
+        database.commit()
+        before, largest, run = deployment.rows(HOME, "acme"), 0, SqliteSql.run
+
+        async def measured(self: SqliteSql, sql: str, *values: SqlValue) -> SqlResult:
+            nonlocal largest
+            result = await run(self, sql, *values)
+            largest = max(largest, sum(len(str(row.get("value"))) for row in result.rows))
+            return result
+
+        monkeypatch.setattr(SqliteSql, "run", measured)
+        assert (await deployment.moved("acme", "DB_1")).state == "completed"
+        assert PAGE_BYTES <= largest <= PAGE_BYTES + 1_000_100
+        same(deployment.rows("DB_1", "acme"), before)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, ConstraintViolated
@@ -18,9 +18,15 @@ from retain.shards.ranges import NUMBERED, Numbering
 
 STATEMENT_BYTES = 1_000_000
 """About how many bytes of rows one statement writes: a value has at most 2 MB."""
+PAGE_BYTES = 4_000_000
+"""After how many bytes a page of rows ends: an isolate has 128 MB, and a row at most 2 MB."""
 UPSERTED = 500
 """Vectors that one call writes to the index."""
 
+_COLUMNS = """
+SELECT m.name AS relation, c.name AS "column" FROM sqlite_master m CROSS JOIN pragma_table_info(m.name) c
+WHERE m.type = 'table'
+"""
 _PARTS = """
 SELECT r.id, r.scope_id, s.parts FROM json_each(?) one CROSS JOIN memory_records r ON {meet}
 CROSS JOIN memory_search s ON s.number = r.number WHERE r.tenant_id = ?
@@ -72,6 +78,7 @@ class TenantCopy:
         self._source = source
         self._target = target
         self._now_ms = now_ms
+        self._columns: dict[str, list[str]] = {}
         self.copied = Copied()
 
     async def page(self, relation: Relation, after: Sequence[Json] | None, limit: int) -> list[Json] | None:
@@ -80,10 +87,17 @@ class TenantCopy:
         Raises: ConstraintViolated while the target has a row that the source no longer has; Conflict (code `row_refused`)
             if another tenant has a row of the same id there; Unavailable.
         """
-        text, values = relation.page(self._tenant_id, after, limit)
+        columns = (await self._columns_of_tables())[relation.name]
+        text, values = relation.bounded_page(self._tenant_id, after, limit, columns, PAGE_BYTES)
         rows = (await self._source.sql.run(text, *values)).rows
         await self._write(relation, rows)
-        return relation.position(rows[-1]) if len(rows) == limit else None
+        return relation.position(rows[-1]) if rows and (len(rows) == limit or len(rows) < rows[0]["at_count"]) else None
+
+    async def _columns_of_tables(self) -> Mapping[str, Sequence[str]]:
+        if not self._columns:
+            for row in (await self._source.sql.run(_COLUMNS)).rows:
+                self._columns.setdefault(row["relation"], []).append(row["column"])
+        return self._columns
 
     async def keys(self, relation: Relation, keys: Sequence[Sequence[Json]], *, fresh: bool = True) -> None:
         """Make the rows with these keys equal. fresh: their vectors count as sent just now."""

@@ -292,7 +292,8 @@ class Mover:
         """Remove a page of a table, with its full texts and vectors; return how many rows it had."""
         side = self._side(shard)
         ours = still_moves(move.tenant_id, move.move_id)
-        rows = (await side.sql.batch([ours, relation.page(move.tenant_id, None, PAGE)]))[1].rows
+        picked = ", ".join(f"t.{key}" for key in relation.keys)
+        rows = (await side.sql.batch([ours, relation.page(move.tenant_id, None, PAGE, picked)]))[1].rows
         if not rows:
             return 0
         keys = [relation.key(row) for row in rows]

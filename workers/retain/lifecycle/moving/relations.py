@@ -46,6 +46,8 @@ _NOBODY_LEAVES = """
 UPDATE tenant_places SET state = 'recorded' WHERE state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')
   AND state IN ('leaving', 'frozen')
 """
+_OF_PAGES = frozenset({"at_number", "at_count", "at_bytes"})
+"""What a page has besides the columns of the table."""
 _OF_RECORDS: Mapping[str, tuple[str, str]] = {
     "memory_search": ("number", "number"),
     "memory_likeness": ("record_id", "id"),
@@ -65,12 +67,15 @@ class Relation:
     order: tuple[str, ...]
     listed: str | None = None
 
-    def page(self, tenant_id: str, after: Sequence[Json] | None, limit: int) -> Statement:
-        """Return the statement for the rows after the one with these values in the columns of the order."""
+    def page(self, tenant_id: str, after: Sequence[Json] | None, limit: int, picked: str = "t.*") -> Statement:
+        """Return the statement for the rows after the one with these values in the columns of the order.
+
+        picked: what of each row `t`.
+        """
         if self.name in _OF_RECORDS:
             own, of_record = _OF_RECORDS[self.name]
             return (
-                "SELECT t.*, r.number AS at_number FROM memory_records r"
+                f"SELECT {picked}, r.number AS at_number FROM memory_records r"
                 f" CROSS JOIN {self.name} t ON t.{own} = r.{of_record}"
                 " WHERE r.tenant_id = ? AND r.number > ? ORDER BY r.number LIMIT ?",
                 (tenant_id, -1 if after is None else int(str(after[0])), limit),
@@ -81,7 +86,7 @@ class Relation:
             marks = ", ".join(f"json_extract(?2, '$[{place}]')" for place in range(len(self.keys)))
             beyond = f" AND listed.{first} >= json_extract(?2, '$[0]') AND ({order}) > ({marks})"
             return (
-                f"SELECT t.* FROM {self.listed} listed CROSS JOIN {self.name} t ON t.{first} = listed.{first}"
+                f"SELECT {picked} FROM {self.listed} listed CROSS JOIN {self.name} t ON t.{first} = listed.{first}"
                 f" WHERE listed.tenant_id = ?1{'' if after is None else beyond} ORDER BY {order} LIMIT ?3",
                 (tenant_id, json.dumps(after), limit),
             )
@@ -92,8 +97,25 @@ class Relation:
             beyond = f" AND ({', '.join(self.order)}) > ({places})"
             values = (json.dumps(list(after)),) * len(self.order)
         return (
-            f"SELECT * FROM {self.name} WHERE tenant_id = ?{beyond} ORDER BY {', '.join(self.order)} LIMIT ?",
+            f"SELECT {picked} FROM {self.name} t WHERE tenant_id = ?{beyond} ORDER BY {', '.join(self.order)} LIMIT ?",
             (tenant_id, *values, limit),
+        )
+
+    def bounded_page(
+        self, tenant_id: str, after: Sequence[Json] | None, limit: int, columns: Sequence[str], limit_bytes: int
+    ) -> Statement:
+        """Return the statement for as many rows of a page as have this size together, and one more.
+
+        columns: all of the table. Each row has in `at_count` how many the page would have.
+        """
+        text, values = self.page(tenant_id, after, limit)
+        size = " + ".join(f"COALESCE(length(CAST({column} AS BLOB)), 0)" for column in columns)
+        order = "at_number" if self.name in _OF_RECORDS else ", ".join(self.order)
+        before = f"SUM({size}) OVER (ORDER BY {order}) - ({size}) AS at_bytes"
+        return (
+            f"SELECT * FROM (SELECT p.*, COUNT(*) OVER () AS at_count, {before} FROM ({text}) p)"
+            f" WHERE at_bytes < {limit_bytes:d} ORDER BY {order}",
+            values,
         )
 
     def position(self, row: Row) -> list[Json]:
@@ -131,7 +153,7 @@ class Relation:
 
         It fails (ConstraintViolated) over a row of another tenant: an import may have brought its id.
         """
-        columns = [column for column in rows[0] if column != "at_number"]
+        columns = [column for column in rows[0] if column not in _OF_PAGES]
         listed = json.dumps([[row[column] for column in columns] for row in rows])
         values = ", ".join(f"value ->> {place}" for place in range(len(columns)))
         new = {column: f"excluded.{column}" for column in columns if column not in self.keys}
