@@ -115,7 +115,7 @@ TESTS: Mapping[str, str] = {
     "retain.evaluation.runner.MAX_ATTEMPTS": "tests/evaluation/test_runner.py::"
     "test_a_case_that_never_gets_through_is_errored_and_its_scratch_erased",
     "retain.ingest.ingestion.MAX_TRIES": "tests/ingest/test_jobs.py::"
-    "test_a_job_that_others_keep_overtaking_waits_instead_of_failing",
+    "test_a_job_that_others_keep_overtaking_or_whose_tenant_moves_waits_instead_of_failing",
     "retain.ingest.jobs.MAX_ATTEMPTS": "tests/ingest/test_jobs.py::"
     "test_a_job_that_always_crashes_is_finally_shown_as_failed",
     "retain.ingest.request.MAX_VALUE_CHARACTERS": "tests/ingest/test_request.py::"
