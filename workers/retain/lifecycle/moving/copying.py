@@ -19,7 +19,7 @@ from retain.shards.ranges import NUMBERED, Numbering
 STATEMENT_BYTES = 1_000_000
 """About how many bytes of rows one statement writes: a value has at most 2 MB."""
 PAGE_BYTES = 4_000_000
-"""After how many bytes a page of rows ends. Each has at most 2 MB; an isolate has 128 MB."""
+"""Bytes of rows after which a page ends: an isolate has 128 MB."""
 UPSERTED = 500
 """Vectors that one call writes to the index."""
 
