@@ -12,12 +12,13 @@ import pytest
 
 from retain.admin.maintenance import backed_up as backed_up_daily
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from retain.jobs import LEASE_MS
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
-from retain.lifecycle.backups.objects import Manifest
+from retain.lifecycle.backups.objects import BackupObjects, Manifest
 from retain.lifecycle.backups.restoring import RestoreRequest, Restoring
 from retain.lifecycle.erasure.eraser import Erasure
-from retain.lifecycle.export import export_page
+from retain.lifecycle.export import Page, export_page
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.namespace import Namespace
@@ -428,3 +429,38 @@ def _pages(world: World) -> list[str]:
         for row in rows
         if row[0].startswith(b"backups/")
     ]
+
+
+async def test_a_worker_that_another_one_overtook_takes_no_page_from_the_backup(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backups, exporting = Backups(world.stores(), 14), "retain.lifecycle.backups.backing_up.export_page"
+
+    async def slow(*args: Any) -> Page:
+        monkeypatch.setattr(exporting, export_page)
+        page = await export_page(*args)
+        world.clock.advance(LEASE_MS)
+        while (await backups.advance("acme")).state == "running":
+            pass
+        return page
+
+    monkeypatch.setattr(exporting, slow)
+    assert (await backups.advance("acme")).state == "completed"
+    [one] = await backups.manifests("acme")
+    for number in range(one.pages):
+        assert await backups.of("acme").page(one.backup_id, number)
+
+
+async def test_a_backup_whose_tenant_s_erasure_begins_at_its_last_moment_does_not_exist(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete = BackupObjects.complete
+
+    async def late(self: BackupObjects, manifest: Manifest) -> None:
+        await complete(self, manifest)
+        world.plant("erasure_receipts", receipt_id=EVALUATION, tenant_id="acme", kind="user", state="running")
+
+    monkeypatch.setattr(BackupObjects, "complete", late)
+    backups = Backups(world.stores(), 14)
+    assert (await backups.advance("acme")).state == "running"
+    assert await backups.manifests("acme") == []

@@ -75,7 +75,7 @@ class Backups:
                 if job.cursor == _END or not await self._write_page(job):
                     break
             job = await self._jobs.get(job.tenant_id, job.job_id)
-            if job.cursor == _END:
+            if job.cursor == _END and job.state == "running":
                 await self._complete(job)
             await self._jobs.release(job)
         except RetainError as error:
@@ -94,7 +94,8 @@ class Backups:
         }
         if await self._jobs.move(job, page.cursor or _END, counts):
             return True
-        await objects.remove_page(job.job_id, job.pages)
+        if not await self._jobs.overtaken(job):
+            await objects.remove_page(job.job_id, job.pages)
         return False
 
     async def _complete(self, job: BackupJob) -> None:
@@ -103,8 +104,8 @@ class Backups:
         await objects.complete(
             Manifest(FORMAT, job.job_id, job.tenant_id, job.started_at_ms, now, job.pages, lines, size)
         )
-        if not await self._jobs.complete(job):
-            await objects.remove(job.job_id, limit=0)
+        if not await self._jobs.complete(job) and not await self._jobs.overtaken(job):
+            await objects.withdraw(job.job_id)
 
     async def manifests(self, tenant_id: str) -> list[Manifest]:
         """Return the tenant's complete backups that are not too old, oldest first."""

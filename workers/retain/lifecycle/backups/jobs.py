@@ -126,6 +126,11 @@ class BackupJobs:
         values = (cursor, json.dumps(counts), now + LEASE_MS, now, job.job_id, job.pages)
         return bool((await self._sql.run(_MOVE, *values)).rows)
 
+    async def overtaken(self, job: BackupJob) -> bool:
+        """Return whether another worker has noted the job's next page, or completed the job."""
+        rows = (await self._sql.run(_JOB, job.job_id, job.tenant_id)).rows
+        return bool(rows) and (int(rows[0]["pages"]) > job.pages or rows[0]["state"] == "completed")
+
     async def complete(self, job: BackupJob) -> bool:
         """Complete the job; return False if an erasure has begun, or the job is gone."""
         now = self._clock()

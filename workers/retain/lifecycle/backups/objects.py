@@ -124,11 +124,15 @@ class BackupObjects:
 
     async def remove(self, backup_id: str, *, limit: int) -> bool:
         """Remove a backup, its manifest first; return whether nothing is left. limit: most pages that one call removes."""
-        await self._objects.delete(self._manifest_key(check_id(backup_id)))
+        await self.withdraw(backup_id)
         page = await self._objects.list(pages_prefix(self._tenant_id, backup_id), limit=limit)
         for key in page.keys:
             await self._objects.delete(key)
         return page.cursor is None
+
+    async def withdraw(self, backup_id: str) -> None:
+        """Remove the manifest: the backup is not complete."""
+        await self._objects.delete(self._manifest_key(check_id(backup_id)))
 
     async def wear_away(self, backup_id: str, *, limit: int) -> None:
         """Remove up to `limit` pages of a backup, and its manifest with the last of them, so that the next call finds it."""
