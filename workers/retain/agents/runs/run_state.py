@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 from dataclasses import dataclass, replace
 
+from retain.agents.calls.run_request import RunReference
 from retain.agents.runs.events import (
     AnswerDropped,
     ApprovalAnswered,
@@ -50,10 +51,11 @@ class RunState:
 
     pending: a side effect that began and whose result is not known. asked, decision: what a person was asked about the
     next call, and the answer. suspended: the pending call waits for its delegate. suspensions: how often the pending call
-    was suspended. waited: whether the run ever waited. dropped: answers that could not be used. outage: the last failure
-    of a server that has not answered since. awaiting_model: the run waits for that server. recovered: the last
-    interruption since which nothing was achieved. forked, inherited: what the run began with, and the state that this made;
-    what that had spent is not the run's. cancel: the first cancellation. closed: how the run ended, None while it is open.
+    was suspended. waited_for: the delegate for which it waits, or did last. waited: whether the run ever waited. dropped:
+    answers that could not be used. outage: the last failure of a server that has not answered since. awaiting_model: the run
+    waits for that server. recovered: the last interruption since which nothing was achieved. forked, inherited: what the run
+    began with, and the state that this made; what that had spent is not the run's. cancel: the first cancellation. closed:
+    how the run ended, None while it is open.
     """
 
     turns: tuple[Turn, ...] = ()
@@ -62,6 +64,7 @@ class RunState:
     decision: ApprovalAnswered | None = None
     suspended: RunSuspended | None = None
     suspensions: int = 0
+    waited_for: RunReference | None = None
     waited: bool = False
     dropped: tuple[AnswerDropped, ...] = ()
     outage: ModelUnavailable | None = None
@@ -278,13 +281,14 @@ def apply(state: RunState, event: RunEvent) -> RunState:
             turn = replace(last, results=(*last.results, event))
             turns = (*state.turns[:-1], turn)
             answered = replace(state, turns=turns, pending=None, recovered=None)
-            return replace(answered, asked=None, decision=None, suspended=None, suspensions=0)
+            return replace(answered, asked=None, decision=None, suspended=None, suspensions=0, waited_for=None)
         case ApprovalRequested():
             return replace(state, asked=event, decision=None, waited=True)
         case ApprovalAnswered():
             return replace(state, asked=None, decision=event)
         case RunSuspended():
-            return replace(state, suspended=event, suspensions=state.suspensions + 1, waited=True)
+            suspended = replace(state, suspended=event, suspensions=state.suspensions + 1, waited=True)
+            return replace(suspended, waited_for=event.waiting_for)
         case RunResumed():
             return replace(state, suspended=None, awaiting_model=False)
         case RunRecovered():

@@ -39,6 +39,7 @@ class CallContext:
 
     key: equal for every attempt of the same call; first_key: that of an attempt which another run made.
     conversation: the end of what the run's model read of its conversation. files: those whose content it reads.
+    waited_for: the run for which an earlier attempt was suspended.
     """
 
     run_id: str
@@ -48,6 +49,7 @@ class CallContext:
     conversation: str = ""
     first_key: str | None = None
     files: Sequence[Attached] = ()
+    waited_for: RunReference | None = None
 
     @property
     def key(self) -> str:

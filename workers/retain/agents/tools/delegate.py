@@ -73,12 +73,13 @@ class Delegate:
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Run the other agent and return its status, output and run id as JSON.
 
-        Raises: CallSuspended while the other run waits for a person; InvalidInput; Forbidden; LimitExceeded; Unavailable.
+        Raises: CallSuspended while the other run waits for a person; InvalidInput; Forbidden; LimitExceeded; NotFound (code
+            `no_such_run`) when the run that the call waited for was removed; Unavailable.
         """
         agent = self._allowed(arguments, context.budget)
         files = _named(arguments.get("files"), context.files)
         request = self._request(text_argument(arguments, "input"), files, context)
-        ended = await self._delegation.run(agent, request, context.run_id)
+        ended = await self._delegation.run(agent, request, context.run_id, context.waited_for)
         if isinstance(ended, RunReference):
             raise CallSuspended(ended)
         return _answered(ended)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
+from functools import partial
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport, RunResult, RunStanding
@@ -44,20 +45,27 @@ class Delegation:
         self._caller = caller
         self._delegates = delegates
 
-    async def run(self, agent: str, request: RunRequest, run_id: str) -> RunResult | RunReference:
+    async def run(
+        self, agent: str, request: RunRequest, run_id: str, waited_for: RunReference | None = None
+    ) -> RunResult | RunReference:
         """Run an agent for a call of the run `run_id`; return its result, or the run when it waits for a person.
 
-        With the request's key every attempt reaches the same run, which continues where it was.
-        Raises: Unavailable when the instance cannot be reached, or (code `delegate_running`) does not end in time.
+        With the request's key every attempt reaches the same run, which continues where it was. waited_for: the run for
+        which an earlier attempt waited. It is never begun again, and one that cannot be reached is still waited for.
+        Raises: Unavailable when the instance cannot be reached, or (code `delegate_running`) does not end in time; NotFound
+            (code `no_such_run`) when the run that was waited for is there no longer.
         """
         delegate = self._delegate_of(run_id, agent)
+        ask = partial(delegate.run, request) if waited_for is None else partial(_known, delegate, waited_for)
         failures = 0
         for _ in range(MAX_WAITS):
             try:
-                report = await delegate.run(request)
+                report = await ask()
             except Unavailable as error:
                 failures += 1
                 if failures == ATTEMPTS:
+                    if waited_for is not None:
+                        return waited_for
                     raise
                 _log.warning("retrying a delegation", extra={"instance": delegate.identity.key, "code": error.code})
                 report_retry(error, 0)
@@ -65,6 +73,7 @@ class Delegation:
             ended = _ended(report, delegate.identity)
             if ended is not None:  # otherwise an earlier attempt of this call is still running it
                 return ended
+            ask = partial(delegate.run, request)
         raise Unavailable("the other agent did not end in time", code="delegate_running")
 
     async def cancel(self, run: OpenRun) -> None:
@@ -108,6 +117,15 @@ class Delegation:
     def _client(self, agent_type: str, instance_id: str) -> InstanceClient:
         tenant_id = self._caller.scope.tenant_id
         return InstanceClient(self._instances, instance_of(tenant_id, agent_type, instance_id))
+
+
+async def _known(delegate: InstanceClient, run: RunReference) -> RunReport:
+    """Return the report of a run that has begun. Raises: NotFound (code `no_such_run`) when it was removed; Unavailable."""
+    try:
+        return await delegate.show(run.run_id)
+    except NotFound as error:
+        message = "the other agent's run was removed before it answered; what it has done stays done"
+        raise NotFound(message, code="no_such_run") from error
 
 
 def _ended(report: RunReport, delegate: InstanceIdentity) -> RunResult | RunReference | None:
