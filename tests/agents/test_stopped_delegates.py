@@ -88,3 +88,20 @@ async def test_a_delegate_that_is_out_of_reach_for_a_while_is_still_waited_for(d
     assert (shown["status"], shown["waiting_for"]["kind"]) == ("waiting", "delegate")
     await approve(deployment, "1.0")
     assert [answer["output"] for answer in read_by(boss)] == ["paid"]
+
+
+async def test_what_a_delegate_spent_before_its_caller_was_cancelled_counts_for_the_callers_caller(
+    deploy: Deploy, agents: Agents
+) -> None:
+    boss, middle = SteppedChat(calls(to("middle"))), SteppedChat(calls(to("clerk")))
+    chats = {"boss": boss, "middle": middle, "clerk": SteppedChat(PAY)}
+    chain = agents(boss={"delegates": ["middle"]}, middle={"delegates": ["clerk"]}, clerk=CLERK)
+    deployment = deploy(chain, chat=chats, upstreams=upstreams())
+    waiting = await deployment.run("boss", "go")
+    run = await run_of(deployment, "middle")
+    by = {"run_id": run["run_id"], "by": "ann", "reason": None}
+    await deployment.ask("middle", "cancel", instance=run["instance_id"], **by)
+    await deployment.settled()
+    assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
+    usage = (await deployment.ask("boss", "show", run_id=waiting["run_id"]))["usage"]
+    assert (usage["delegated_tokens"], usage["delegations"]) == (10, 2)

@@ -68,9 +68,10 @@ class InstanceClient:
         """Stop a run. See `Instance.cancel`."""
         return report_from_json(await self._call("cancel", request))
 
-    async def cancel_call(self, request: CancelCallRequest) -> None:
+    async def cancel_call(self, request: CancelCallRequest) -> RunReport | None:
         """Stop the run of a call, or keep it from starting. See `Instance.cancel_call`."""
-        await self._call("cancel_call", request)
+        answer = await self._call("cancel_call", request)
+        return report_from_json(answer) if "run_id" in answer else None
 
     async def wake(self, run_id: str) -> None:
         """Resume a run that waits for a delegate. See `Instance.wake`."""

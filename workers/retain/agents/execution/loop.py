@@ -43,7 +43,8 @@ from retain.agents.runs.run_state import (
     Wait,
     next_step,
 )
-from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, run_tool
+from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, answered, run_tool
+from retain.agents.tools.delegate import answer_of
 from retain.agents.tools.delegation import Delegation
 from retain.errors import LimitExceeded, Unavailable
 from retain.errors.reported_codes import ReportedCode
@@ -122,8 +123,10 @@ class RunLoop:
                     why = "the call was interrupted; it may or may not have taken effect"
                     run = self._refuse(run, turn, index, call, _error("outcome_unknown", why))
                 case Cancel(turn, by, reason, interrupted):
-                    if interrupted is not None:
-                        await self._delegation.cancel(run)
+                    stopped = None if interrupted is None else await self._delegation.cancel(run)
+                    if interrupted is not None and stopped is not None:  # what it has spent counts
+                        context = CallContext.of(run.run_id, interrupted)
+                        run = self._journal.append(run, answered(interrupted.name, answer_of(stopped), context))
                     ended = RunFailed(turn, "run_deadline", reason or "") if by == DEADLINE else None
                     run = self._journal.close(run, ended or RunCancelled(turn, by, reason))
                 case Complete(turn, output):
@@ -143,11 +146,11 @@ class RunLoop:
         context = CallContext(run.run_id, turn, index, budget, conversation, first_key, files, state.waited_for)
         try:
             with retries_observed(self._on_retry(run, turn, index)):
-                answered = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))
+                answer = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))
         except CallSuspended as suspended:
             times = run.state.suspensions
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
-        return run if answered is None else self._journal.append(run, answered)
+        return run if answer is None else self._journal.append(run, answer)
 
     async def _in_time(self, run: OpenRun, called: Coroutine[Any, Any, ToolAnswered]) -> ToolAnswered | None:
         """Return the tool's answer, or None as soon as the run's deadline has passed: then it is not waited for."""

@@ -13,7 +13,7 @@ from retain.agents.calls.run_request import Budget, RunReference
 from retain.agents.calls.tokens import DEFAULT_BYTES_PER_TOKEN
 from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import Recollection, query_of, recollected
-from retain.agents.runs.events import ToolAnswered
+from retain.agents.runs.events import ToolAnswered, ToolCalled
 from retain.errors import Forbidden, InvalidInput, NoSuchTool, RetainError
 from retain.json_text import Json, JsonObject
 from retain.log import redact_failure
@@ -50,6 +50,11 @@ class CallContext:
     first_key: str | None = None
     files: Sequence[Attached] = ()
     waited_for: RunReference | None = None
+
+    @classmethod
+    def of(cls, run_id: str, called: ToolCalled) -> CallContext:
+        """Return the step that made a call."""
+        return cls(run_id, called.turn, called.index)
 
     @property
     def key(self) -> str:
@@ -116,6 +121,11 @@ async def run_tool(tools: Mapping[str, Tool], name: str, arguments: JsonObject, 
         _log.exception("a tool failed unexpectedly", extra={"run_id": context.run_id, "tool": name})
         refused = _refused(name, RetainError("the tool failed; it may or may not have taken effect"), context)
         return replace(refused, traceback=_traceback(error))
+    return answered(name, result, context)
+
+
+def answered(name: str, result: ToolResult, context: CallContext) -> ToolAnswered:
+    """Return what a tool answered as an event, cut to what a model reads."""
     content = valid_text(result.content)
     if len(content.encode()) > MAX_RESULT_BYTES:
         content = content.encode()[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"

@@ -82,7 +82,7 @@ class Delegate:
         ended = await self._delegation.run(agent, request, context.run_id, context.waited_for)
         if isinstance(ended, RunReference):
             raise CallSuspended(ended)
-        return _answered(ended)
+        return answer_of(ended)
 
     def _allowed(self, arguments: JsonObject, budget: Budget) -> str:
         """Return the agent to call. Raises: as `call`, when the run may not call it."""
@@ -126,7 +126,8 @@ def _named(names: Json, files: Sequence[Attached]) -> tuple[Attached, ...]:
     return tuple({file.id: file for file in files if file.name in names}.values())
 
 
-def _answered(result: RunResult) -> ToolResult:
+def answer_of(result: RunResult) -> ToolResult:
+    """Return what a call of `delegate` answers when the other run has ended."""
     answer = {
         "status": result.status,
         "output": result.output,

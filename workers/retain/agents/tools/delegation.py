@@ -76,19 +76,21 @@ class Delegation:
             ask = partial(delegate.run, request)
         raise Unavailable("the other agent did not end in time", code="delegate_running")
 
-    async def cancel(self, run: OpenRun) -> None:
+    async def cancel(self, run: OpenRun) -> RunResult | None:
         """Cancel the delegate that the run's pending call waits for, if the run is to stop. Idempotent.
 
+        Returns the delegate's result, None without a delegate and while it still stops.
         Raises: Unavailable, then call it again; NotFound when the run's own agent no longer exists.
         """
         cancelled, pending = run.state.cancel, run.state.pending
         if cancelled is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
-            return
+            return None
         agent = pending.arguments.get("agent")
         if not isinstance(agent, str) or agent not in self._delegates(run):
-            return  # the call was refused
-        key = CallContext(run.run_id, pending.turn, pending.index).key
-        await self._delegate_of(run.run_id, agent).cancel_call(CancelCallRequest(key, cancelled.by, cancelled.reason))
+            return None  # the call was refused
+        request = CancelCallRequest(CallContext.of(run.run_id, pending).key, cancelled.by, cancelled.reason)
+        report = await self._delegate_of(run.run_id, agent).cancel_call(request)
+        return report if isinstance(report, RunResult) else None
 
     async def abandon(self, run: OpenRun) -> None:
         """Cancel the delegate for which a run waits that is about to be erased. Idempotent.
