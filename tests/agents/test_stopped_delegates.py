@@ -105,3 +105,14 @@ async def test_what_a_delegate_spent_before_its_caller_was_cancelled_counts_for_
     assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
     usage = (await deployment.ask("boss", "show", run_id=waiting["run_id"]))["usage"]
     assert (usage["delegated_tokens"], usage["delegations"]) == (10, 2)
+
+
+async def test_the_delegate_of_a_run_that_a_mention_erases_is_cancelled(deploy: Deploy, agents: Agents) -> None:
+    chats = {"boss": SteppedChat(calls(to("clerk"))), "clerk": SteppedChat(PAY)}
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk=CLERK), chat=chats, upstreams=upstreams())
+    await deployment.run("boss", "go for ann@example.org")
+    await deployment.settled()
+    await deployment.ask("boss", "erase", term="ann@example.org")
+    await deployment.settled()
+    assert deployment.local("boss:acme:main", "SELECT 1 FROM turn_state") == []
+    assert (await run_of(deployment, "clerk"))["status"] == "cancelled"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from retain.agents.calls.answers import Erased
 from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.duties.own_sql import OwnSql
@@ -46,8 +48,7 @@ class Forgetting:
 
         Nothing that this `Instance` still does writes anything afterwards. Raises: Unavailable; then repeat it.
         """
-        for run_id in self._journal.runs.suspended(name_of(RunSuspended)):
-            await self._delegation.abandon(self._journal.load(run_id))
+        await self._abandon(self._suspended())
         await self._working.clear()
         await self._outbox.discard()
         self._deliveries.clear()
@@ -61,14 +62,29 @@ class Forgetting:
     async def what_names(self, text: str) -> Erased:
         """Forget what names a term, after D1 has what it is owed, so that nothing that names the term reaches D1 later.
 
+        Delegates for which a run waits that names it are cancelled; they wake the run, which is erased all the same.
         Raises: Unavailable, and Conflict (code `instance_busy`) when a waiting run was answered meanwhile; then repeat it.
         """
         names = Term.of(text).in_stored
         if not await self._outbox.flush():
             raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
         await self._working.erase(names)
-        if self._journal.runs.running():  # its texts are those of a run under way, and D1 will be owed more of them
+        suspended = {run.run_id for run in self._journal.runs.naming(names, self._journal.log.texts)}.intersection(
+            self._suspended()
+        )
+        await self._abandon(suspended)
+        if not suspended.issuperset(
+            self._journal.runs.running()
+        ):  # its texts are those of a run under way, and D1 will be owed more of them
             raise Conflict("a run was answered meanwhile; try again", code="instance_busy")
         KeptLists(self._local).forget()
         self._journal.erase(names)
         return Erased(everything=False)
+
+    def _suspended(self) -> list[str]:
+        return self._journal.runs.suspended(name_of(RunSuspended))
+
+    async def _abandon(self, run_ids: Iterable[str]) -> None:
+        """Cancel the delegates for which runs wait that are about to be erased. Raises: Unavailable."""
+        for run_id in run_ids:
+            await self._delegation.abandon(self._journal.load(run_id))

@@ -341,7 +341,7 @@ class Journal:
     def erase(self, names: Callable[[str], bool] | None) -> None:
         """Remove everything, or the runs with a text for which `names` returns True. No run may be under way.
 
-        A waiting run is removed as well, and is recorded in D1 as cancelled.
+        A waiting run, or one that would be resumed, is removed as well, and is recorded in D1 as cancelled.
         """
         if names is None:
             self.log.clear()
@@ -352,13 +352,12 @@ class Journal:
             self._served = None
             self._heads.clear()
             return
-        for run in self.runs.stored_texts():
-            if any(names(text) for text in (*run.texts, *self.log.texts(run.run_id))):
-                self._atomically(partial(self._erase_run, run.run_id, waits=run.status == "waiting"))
-                self._heads.pop(run.run_id, None)
+        for run in self.runs.naming(names, self.log.texts):
+            self._atomically(partial(self._erase_run, run.run_id, is_open=run.status in ("running", "waiting")))
+            self._heads.pop(run.run_id, None)
 
-    def _erase_run(self, run_id: str, *, waits: bool) -> None:
-        if waits:
+    def _erase_run(self, run_id: str, *, is_open: bool) -> None:
+        if is_open:
             self._owe(CloseErasedRun.of(run_id, self._clock()))
             self._owe(MarkConversation("cancelled", *self._names, run_id))
             self._owe(UnparkRun(run_id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -26,12 +26,11 @@ class KnownRun:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTexts:
-    """What a run's row stores as text."""
+class StoredRun:
+    """A run and its status, as its row has it."""
 
     run_id: str
     status: str
-    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +203,12 @@ class RunTable:
         ).rows
         return [Exchange(input_text(read_own_json(row["asked"])), row["answered"]) for row in reversed(rows)]
 
-    def stored_texts(self) -> Iterator[StoredTexts]:
-        """Yield the texts of every run that is not under way."""
-        for row in self._local.run("SELECT * FROM turn_state WHERE status <> 'running'").rows:
-            texts = (row["request"], row["context"], row["result"], row["idempotency_key"])
-            yield StoredTexts(row["run_id"], row["status"], tuple(text for text in texts if text is not None))
+    def naming(self, names: Callable[[str], bool], logged: Callable[[str], Iterable[str]]) -> Iterator[StoredRun]:
+        """Yield the runs with a text for which `names` returns True. logged: returns the texts of a run's events."""
+        for row in self._local.run("SELECT * FROM turn_state").rows:
+            texts = (row["request"], row["context"], row["result"] or "", row["idempotency_key"] or "")
+            if any(map(names, (*texts, *logged(row["run_id"])))):
+                yield StoredRun(row["run_id"], row["status"])
 
     def remove(self, run_id: str) -> None:
         """Remove the run's row."""
