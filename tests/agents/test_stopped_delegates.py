@@ -116,3 +116,28 @@ async def test_the_delegate_of_a_run_that_a_mention_erases_is_cancelled(deploy: 
     await deployment.settled()
     assert deployment.local("boss:acme:main", "SELECT 1 FROM turn_state") == []
     assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
+
+
+async def test_the_delegate_of_a_run_that_is_given_up_is_cancelled(deploy: Deploy, agents: Agents) -> None:
+    chats = {"boss": SteppedChat(calls(to("clerk"))), "clerk": SteppedChat(PAY)}
+    chain = agents(boss={"delegates": ["clerk"], "tools": ["ship"]}, clerk=CLERK)
+    deployment = deploy(chain, chat=chats, upstreams=[*upstreams(), Upstream("ship", idempotent=True)])
+    waiting = await deployment.run("boss", "go")
+    await deployment.settled()
+    del deployment.upstreams["ship"]
+    deployment.clock.advance(60_000)
+    await deployment.fire_alarms()
+    shown = await deployment.ask("boss", "show", run_id=waiting["run_id"])
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "no_such_tool")
+    assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
+
+
+async def test_a_delegate_that_is_given_up_wakes_its_caller(deploy: Deploy, agents: Agents) -> None:
+    boss = SteppedChat(calls(to("clerk")))
+    chats = {"boss": boss, "clerk": SteppedChat(PAY)}
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk=CLERK), chat=chats, upstreams=upstreams())
+    await deployment.run("boss", "go")
+    await deployment.settled()
+    del deployment.upstreams["look"]
+    await approve(deployment, "1.0")
+    assert [answer["error"]["code"] for answer in read_by(boss)] == ["no_such_tool"]

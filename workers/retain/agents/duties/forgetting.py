@@ -9,7 +9,7 @@ from retain.agents.duties.owed_deliveries import OwedDeliveries
 from retain.agents.duties.own_sql import OwnSql
 from retain.agents.runs.events import RunSuspended, name_of
 from retain.agents.runs.journal import Journal
-from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.delegation import ERASURE, Delegation
 from retain.agents.tools.kept_lists import KeptLists
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, Unavailable
@@ -87,4 +87,4 @@ class Forgetting:
     async def _abandon(self, run_ids: Iterable[str]) -> None:
         """Cancel the delegates for which runs wait that are about to be erased. Raises: Unavailable."""
         for run_id in run_ids:
-            await self._delegation.abandon(self._journal.load(run_id))
+            await self._delegation.abandon(self._journal.load(run_id), ERASURE)

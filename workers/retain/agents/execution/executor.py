@@ -31,7 +31,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun, VersionReference
 from retain.agents.runs.run_state import Policy
 from retain.agents.toolbox import Toolbox
-from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.delegation import CALLER, Delegation
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode
@@ -194,28 +194,30 @@ class Execution:
             most = self._most_resumptions(run)
             if resumed > most:
                 why = f"the run was interrupted {most} times without making progress"
-                self._give_up(run, "resumed_too_often", why)
+                await self._give_up(run, "resumed_too_often", why)
                 continue
             try:
-                loop = await self._loop_of(run)
-            except NotFound as error:
-                # The agent or one of its tools was removed meanwhile: the run cannot continue, and must not block others.
-                self._give_up(run, error.code, error.message)
-                continue
-            except Unavailable:
+                await self._resume(run, resumed)
+            except Unavailable:  # as when a delegate cannot be reached to stop it
                 self._journal.runs.discount_resumption(run_id)
                 raise
-            run = self._recovered(run, resumed)
-            try:
-                await self.finish(loop, run)
-            except Unavailable:  # a delegate cannot be reached to stop it
-                self._journal.runs.discount_resumption(run_id)
-                raise
+
+    async def _resume(self, run: OpenRun, resumed: int) -> None:
+        try:
+            loop = await self._loop_of(run)
+        except NotFound as error:
+            # The agent or one of its tools was removed meanwhile: the run cannot continue, and must not block others.
+            await self._give_up(run, error.code, error.message)
+        else:
+            await self.finish(loop, self._recovered(run, resumed))
 
     async def finish(self, loop: RunLoop, run: OpenRun) -> None:
         """Execute a run until it ends or waits; wake the run that waits for it, if there is one."""
         with bind(run_id=run.run_id):
-            run = await loop.finish(run)
+            self._wake_caller(await loop.finish(run))
+
+    def _wake_caller(self, run: OpenRun) -> None:
+        """Wake the run that waits for a run, if there is one and the run has ended."""
         parent = run.request.parent
         if parent is not None and run.state.closed is not None and run.state.waited:
             self._ports.background(self._delegation.wake(parent))
@@ -315,9 +317,11 @@ class Execution:
             return run
         return self._journal.append(run, RunRecovered(run.state.turn, resumed))
 
-    def _give_up(self, run: OpenRun, code: Code | ForeignCode, message: str) -> None:
+    async def _give_up(self, run: OpenRun, code: Code | ForeignCode, message: str) -> None:
+        """End a run as failed, and cancel the delegate for which it waits. Raises: Unavailable; then it is still open."""
+        await self._delegation.abandon(run, CALLER, message)
         failed = RunFailed(len(run.state.turns), code, message)
-        self._journal.close(run, failed)
+        self._wake_caller(self._journal.close(run, failed))
 
 
 def _task_type(definition: AgentDefinition, request: RunRequest) -> str | None:

@@ -27,6 +27,8 @@ MAX_WAITS = 40
 """How often an unfinished delegate is asked again. Each call waits up to 25 seconds for the run to end."""
 ERASURE = "erasure"
 """Who cancels the delegate of a run that is erased."""
+CALLER = "caller"
+"""Who cancels the delegate of a run that is given up."""
 
 _log = logging.getLogger(__name__)
 
@@ -92,17 +94,17 @@ class Delegation:
         report = await self._delegate_of(run.run_id, agent).cancel_call(request)
         return report if isinstance(report, RunResult) else None
 
-    async def abandon(self, run: OpenRun) -> None:
-        """Cancel the delegate for which a run waits that is about to be erased. Idempotent.
+    async def abandon(self, run: OpenRun, by: str, reason: str | None = None) -> None:
+        """Cancel the delegate for which a run waits, or did last, that ends without it. Idempotent.
 
         One that is gone with its instance is left. Raises: Unavailable, then call it again.
         """
-        if run.state.suspended is None:
+        delegate = run.state.waited_for
+        if delegate is None:
             return
-        delegate = run.state.suspended.waiting_for
         client = self._client(delegate.agent_type, delegate.instance_id)
         with suppress(NotFound):
-            await client.cancel(CancelRequest(delegate.run_id, ERASURE, None))
+            await client.cancel(CancelRequest(delegate.run_id, by, reason))
 
     async def wake(self, parent: RunReference) -> None:
         """Resume a suspended run whose delegate has ended. If that fails, the run checks on the delegate after a while."""
