@@ -12,6 +12,7 @@ import pytest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.identity import InstanceIdentity
+from retain.agents.queueing.reports import WAIT_S
 from retain.agents.tools.built_in import CallContext, run_tool
 from retain.agents.tools.delegate import MAX_DEPTH, Delegate
 from retain.agents.tools.delegation import ATTEMPTS, Delegation
@@ -24,6 +25,7 @@ from tests.support.instances import Deployment, LocalInstances
 
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
+AN_HOUR_OF_NAPS = int(3600 / WAIT_S)
 RUN_ID = "01HZZZZZZZZZZZZZZZZZZZZZZZ"
 
 
@@ -170,14 +172,16 @@ async def test_the_other_agent_does_not_see_what_this_one_stored(deploy: Deploy,
     assert [memory["content"] for memory in read_by(boss)[-1]["memories"]] == ["The safe opens with 1234."]
 
 
-async def test_a_resumed_run_waits_for_a_delegate_that_is_still_running(deploy: Deploy, agents: Agents) -> None:
+async def test_a_resumed_run_waits_for_a_delegate_that_is_still_running_however_long_it_takes(
+    deploy: Deploy, agents: Agents
+) -> None:
     boss, helper = SteppedChat(calls(delegate()), says("all done")), SteppedChat(says("helped"), hold=True)
     deployment = deploy(agents(boss={"delegates": ["helper"]}, helper={}), chat={"boss": boss, "helper": helper})
     run = asyncio.create_task(deployment.run("boss", "hello", key="k"))
     await helper.asked.wait()
     deployment.faults.kill("boss:acme:main")
     again = asyncio.create_task(deployment.run("boss", "hello", key="k"))
-    for _ in range(100):
+    for _ in range(AN_HOUR_OF_NAPS):
         await asyncio.sleep(0)
     helper.let_go()
     with pytest.raises(Crash):

@@ -227,7 +227,6 @@ REASONS: Mapping[str, str] = {
     "retain.agents.learning.own_words.MAX_BYTES": "what a run's user said beyond it teaches nothing; it is stored whole",
     "retain.agents.runs.result.MAX_RECHECK_MS": _TRIES,
     "retain.agents.tools.built_in.MAX_TRACEBACK_CHARACTERS": _SHOWN,
-    "retain.agents.tools.delegation.MAX_WAITS": _TRIES,
     "retain.contracts.stored.document_index.REMOVAL_LIMIT": _SLICES,
     "retain.contracts.stored.document_index.UPSERT_LIMIT": _SLICES,
     "retain.evaluation.runs.MAX_OBSERVED_BYTES": "what is kept of a case's calls, without their arguments beyond it",

@@ -297,7 +297,6 @@ UnavailableCode = Literal[
     "d1_unavailable",
     "database_failed",
     "database_full",
-    "delegate_running",
     "hot_value_stale",
     "ingest_failed",
     "kv_unavailable",

@@ -23,8 +23,6 @@ DELEGATE = "delegate"
 """The name of the tool that hands work to another agent."""
 ATTEMPTS = 3
 """How often an unreachable instance is called: an object that died is alive again at the next call."""
-MAX_WAITS = 40
-"""How often an unfinished delegate is asked again. Each call waits up to 25 seconds for the run to end."""
 ERASURE = "erasure"
 """Who cancels the delegate of a run that is erased."""
 CALLER = "caller"
@@ -54,13 +52,13 @@ class Delegation:
 
         With the request's key every attempt reaches the same run, which continues where it was. waited_for: the run for
         which an earlier attempt waited. It is never begun again, and one that cannot be reached is still waited for.
-        Raises: Unavailable when the instance cannot be reached, or (code `delegate_running`) does not end in time; NotFound
-            (code `no_such_run`) when the run that was waited for is there no longer.
+        Raises: Unavailable when the instance cannot be reached; NotFound (code `no_such_run`) when the run that was waited
+            for is there no longer.
         """
         delegate = self._delegate_of(run_id, agent)
         ask = partial(delegate.run, request) if waited_for is None else partial(_known, delegate, waited_for)
         failures = 0
-        for _ in range(MAX_WAITS):
+        while True:
             try:
                 report = await ask()
             except Unavailable as error:
@@ -75,8 +73,7 @@ class Delegation:
             ended = _ended(report, delegate.identity)
             if ended is not None:  # otherwise an earlier attempt of this call is still running it
                 return ended
-            ask = partial(delegate.run, request)
-        raise Unavailable("the other agent did not end in time", code="delegate_running")
+            ask = partial(delegate.run, request)  # which waits up to 25 seconds; the caller's deadline ends the call
 
     async def cancel(self, run: OpenRun) -> RunResult | None:
         """Cancel the delegate that the run's pending call waits for, if the run is to stop. Idempotent.
