@@ -208,6 +208,18 @@ async def test_an_erasure_of_a_user_takes_their_files_and_no_others(world: World
     assert world.mentions(ann.id) == []
 
 
+async def test_an_erasure_of_a_user_takes_nobodys_files_that_only_runs_of_the_user_named(world: World) -> None:
+    own, early, shared, other = [await uploaded(world, name=f"{n}.png") for n in range(4)]
+    await named(world, early)
+    await named(world, own, shared, user={"id": "ann"})
+    await named(world, own, instance="second", user={"id": "ann"})
+    await named(world, shared, instance="third", user={"id": "bob"})
+    erasure = Erasure(world.stores())
+    outcome = await completed(world, lambda: erasure.erase_user("acme", "ann"))
+    assert (outcome.receipt.counts["d1.attachments"], outcome.receipt.counts["r2"]) == (2, 2)
+    assert await ids(world) == await objects(world) == [shared.id, other.id]
+
+
 async def test_an_erasure_by_mention_takes_files_by_their_name_and_texts_by_their_content(world: World) -> None:
     gone = [
         await uploaded(world, name="Ann Smith.png"),

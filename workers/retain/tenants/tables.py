@@ -66,6 +66,8 @@ class TenantTable:
     instances: whether the columns `agent_type` and `instance_id` name Durable Objects to erase.
     tenants: the column with the ids of other tenants that belong to this one and are erased before it.
     users: how one user's rows are found; None for a table without a column that could name a user, directly or not.
+    unnamed: the condition on rows that name no user and belong to one all the same, with places `{tenant}` and `{theirs}`:
+    the query for `agent_type` and `instance_id` of the user's instances. They are erased before all others.
     listed: the table that lists, by `tenant_id`, the values of the first key; for a table without an index by tenant.
     lease: the column with the time until which a worker has the row; the erasure of a user waits for it.
     """
@@ -78,6 +80,7 @@ class TenantTable:
     instances: bool = False
     tenants: str | None = None
     users: OfUsers | None = None
+    unnamed: str | None = None
     lease: str | None = None
     listed: str | None = None
 

@@ -103,7 +103,11 @@ async def _left(stores: Stores, job: ErasureJob) -> _Part | None:
 
 def _nameless(tables: Sequence[TenantTable]) -> Iterator[_Part]:
     """Yield the rows that do not name the user, those that a worker may have first."""
-    theirs = f"(agent_type, instance_id) IN ({_serving(tables)})"
+    instances = _serving(tables)
+    for table in tables:
+        if table.unnamed is not None:
+            yield _Part(table, table.unnamed.replace("{theirs}", instances))
+    theirs = f"(agent_type, instance_id) IN ({instances})"
     for table in sorted(tables, key=lambda table: table.lease is None):
         match table.users:
             case "instance":
