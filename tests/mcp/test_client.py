@@ -121,6 +121,16 @@ async def test_an_answer_that_violates_the_protocol_is_an_error(given: object) -
     assert raised.value.code == "upstream_failed"
 
 
+async def test_events_of_a_stream_that_are_not_messages_are_not_read() -> None:
+    def streaming(message: JsonObject) -> HttpResponse:
+        body = answered(message, {"content": [{"type": "text", "text": "yes"}]}).body.decode()
+        pings = "event: ping\ndata: are you there?\n\n"
+        stream = f": hello\n\n{pings}event:message\ndata: {body}\n\n{pings}".replace("\n", "\r\n")
+        return HttpResponse(200, {"content-type": "text/event-stream"}, stream.encode())
+
+    assert await McpClient(Server(call=streaming)).call("search", {}, "key", OBJECT) == "yes"
+
+
 @pytest.mark.parametrize(
     ("status", "kind"), [(400, UpstreamFailed), (404, UpstreamFailed), (429, Unavailable), (503, Unavailable)]
 )

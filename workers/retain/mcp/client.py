@@ -232,11 +232,12 @@ def _read(response: HttpResponse, number: int) -> JsonObject | None:
 
 
 def _events(text: str) -> Sequence[str]:
-    """Return the data of each server-sent event."""
+    """Return the data of each server-sent event of the type `message`: others, such as pings, have no message."""
     events: list[str] = []
     for block in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
-        lines = [line[5:].removeprefix(" ") for line in block.split("\n") if line.startswith("data:")]
-        events.append("\n".join(lines))
+        lines = block.split("\n")
+        if not any(line.startswith("event:") and line[6:].strip() not in ("", "message") for line in lines):
+            events.append("\n".join(line[5:].removeprefix(" ") for line in lines if line.startswith("data:")))
     return events
 
 
