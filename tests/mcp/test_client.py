@@ -121,6 +121,19 @@ async def test_an_answer_that_violates_the_protocol_is_an_error(given: object) -
     assert raised.value.code == "upstream_failed"
 
 
+async def test_the_text_of_an_embedded_resource_is_part_of_the_answer() -> None:
+    readme, image = {"uri": "file:///a.md", "text": "# Hats"}, {"uri": "file:///a.png", "blob": "aGk="}
+    content: list[dict[str, object]] = [
+        {"type": "text", "text": "found:"},
+        {"type": "resource", "resource": readme},
+        {"type": "resource", "resource": image},
+        {"type": "resource", "resource": "none"},
+        {"type": "image", "data": "aGk=", "mimeType": "image/png", "text": "none"},
+    ]
+    answer = await McpClient(Server(call={"content": content})).call("read", {}, "key", OBJECT)
+    assert answer == "found:\n# Hats\n(3 parts that are not text were left out)"
+
+
 async def test_events_of_a_stream_that_are_not_messages_are_not_read() -> None:
     def streaming(message: JsonObject) -> HttpResponse:
         body = answered(message, {"content": [{"type": "text", "text": "yes"}]}).body.decode()

@@ -261,16 +261,23 @@ def _printable(text: str) -> str:
 
 
 def _text(answer: Mapping[str, object]) -> str:
-    """Return the texts of an answer, or its structured content where it has none."""
+    """Return the texts of an answer, or its structured content where it has none, and how many parts have no text."""
     content = answer.get("content")
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    texts = [text for part in parts if part.get("type") == "text" and isinstance(text := part.get("text"), str)]
+    texts = [text for part in parts if (text := _text_of(part)) is not None]
+    left_out = len(parts) - len(texts)
     if not texts and "structuredContent" in answer:
         texts = [json.dumps(answer["structuredContent"], ensure_ascii=False)]
-    left_out = sum(1 for part in parts if part.get("type") != "text")
     if left_out:
         texts.append(f"({left_out} parts that are not text were left out)")
     return "\n".join(texts)
+
+
+def _text_of(part: Mapping[str, object]) -> str | None:
+    """Return the text of a part, which may be in a resource that it embeds; None for one without text."""
+    holder = {"text": part, "resource": part.get("resource")}.get(str(part.get("type")))
+    text = holder.get("text") if isinstance(holder, Mapping) else None
+    return text if isinstance(text, str) else None
 
 
 def _failed(problem: str) -> UpstreamFailed:
