@@ -57,6 +57,17 @@ async def test_a_client_finds_the_tools_with_their_schemas_and_calls_one(setting
     assert seen["headers"]["authorization"] == f"Bearer {SECRET}"
 
 
+async def test_properties_are_listed_as_objects_because_clients_refuse_others(setting: Setting, mode: Mode) -> None:
+    text = {"type": "string"}
+    await setting.add_tool(parameters={"type": "object", "properties": {"any": True, "none": False, "text": text}})
+    headers = {"authorization": f"Bearer {await setting.add_key()}"}
+    async with connected(HERE, mode=mode, headers=headers, handle=setting.gateway().handle) as client:
+        [tool] = (await client.list_tools()).tools
+        assert tool.input_schema == {"type": "object", "properties": {"any": {}, "none": {"not": {}}, "text": text}}
+        accepted, refused = [await client.call_tool(TOOL, {name: 1}) for name in ("any", "none")]
+    assert (accepted.is_error, refused.is_error) == (False, True)
+
+
 async def test_an_error_in_a_call_is_reported_to_the_model(setting: Setting, mode: Mode) -> None:
     await setting.add_tool()
     await setting.add_tool("/status/503", name="broken")

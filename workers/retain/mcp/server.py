@@ -98,9 +98,23 @@ async def _list(message: RpcMessage, tools: McpTools) -> Mapping[str, object]:
 
 
 def _shown(tool: McpTool) -> Mapping[str, object]:
-    shown = {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
+    shown = {"name": tool.name, "description": tool.description, "inputSchema": _object_schema(tool.input_schema)}
     more = {"outputSchema": tool.output_schema, "annotations": tool.hints}
     return shown | {name: dict(value) for name, value in more.items() if value}
+
+
+def _object_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
+    """Return an equal schema whose properties are objects. Clients refuse a whole list where one is `true` or `false`.
+
+    Source: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
+    """
+    properties = schema.get("properties")
+    if not isinstance(properties, Mapping):
+        return dict(schema)
+    shown = {
+        name: ({} if part else {"not": {}}) if isinstance(part, bool) else part for name, part in properties.items()
+    }
+    return {**schema, "properties": shown}
 
 
 async def _call(message: RpcMessage, tools: McpTools, tasks: McpTasks | None) -> Mapping[str, object]:
