@@ -355,6 +355,11 @@ async def test_whoever_reconnects_after_any_event_reads_exactly_the_rest(deploy:
         if event_id is not None and place + 1 < len(whole):
             rest = await read(await posted(context, wanted(), headers={"last-event-id": str(event_id)}))
             assert rest == whole[place + 1 :]
+    last = whole[-1][0]
+    assert last is not None
+    for event_id in (last, last + 1):
+        nothing = await posted(context, wanted(), headers={"last-event-id": str(event_id)})
+        assert (nothing.status, nothing.stream) == (204, None)
 
 
 async def test_the_existing_streams_are_encoded_for_whoever_accepts_it(deploy: Deploy, agents: Agents) -> None:

@@ -11,9 +11,10 @@ from retain.agents.attachments.resolving import with_files
 from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS, principal_of
 from retain.agents.calls.asked_files import MAX_BODY_BYTES
 from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.requests import BEGINNING
 from retain.agents.calls.run_request import RunReference
 from retain.agents.context import AgentsContext
-from retain.agents.execution.event_stream import followed, last_event_id, streamed
+from retain.agents.execution.event_stream import followed, last_event_id, nothing_follows, streamed
 from retain.agents.execution.stream import KEEP_ALIVE, RETRY_MS
 from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun
 from retain.agents.front_ends.ag_ui_input import AgUiInput
@@ -39,6 +40,8 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
         asked = await with_files(context, http, (request.tenant_id, agent_type, instance_id), asked, wanted)
         instance = await context.instance(request.tenant_id, agent_type, instance_id)
         run_id = (await instance.start(asked)).run_id
+        if after != BEGINNING and await nothing_follows(instance, run_id, after):
+            return Response(204, "")
         return ag_ui_stream(instance, run_id, body.run, after)
     if http.bound is not None:
         raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
@@ -106,7 +109,10 @@ AG_UI: Resource[AgentsContext] = Resource(
             body=JsonBody(AgUiInput),
             takes="`RunAgentInput` of [AG-UI](front-ends.md#ag-ui)",
             headers={"last-event-id": "the event after which to continue, with the same `runId`"},
-            answers=(Answer(200, "[AG-UI's events](front-ends.md#ag-ui)", media_types=("text/event-stream",)),),
+            answers=(
+                Answer(200, "[AG-UI's events](front-ends.md#ag-ui)", media_types=("text/event-stream",)),
+                Answer(204, "the run has ended and all of its events were read"),
+            ),
             errors=(
                 *REFUSALS,
                 *FILE_REFUSALS,
