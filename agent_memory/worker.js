@@ -140,6 +140,8 @@ function dateOf(value) {
   return value instanceof Date ? value.toISOString() : (value ?? undefined);
 }
 
+/** Return a name or an id as a part of a path. Throws a TypeError for what would name another path, or `undefined` as a user. */
 function segment(text) {
-  return encodeURIComponent(String(text));
+  if (typeof text !== "string" || /^\.{0,2}$/.test(text)) throw new TypeError("a name or an id must be a text, and not empty, . or ..");
+  return encodeURIComponent(text);
 }

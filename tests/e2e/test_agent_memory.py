@@ -157,3 +157,4 @@ def test_a_typescript_worker_uses_the_binding_as_documented(app: httpx.Client) -
     assert pipelined["after"] == {"memories": []}
     assert app.get("/absent").json() == {"thrown": "the memory does not exist"}
     assert app.get("/too-many").json() == {"thrown": "limit must be 1 to 500"}
+    assert app.get("/nameless").json() == ["a name or an id must be a text, and not empty, . or .."]

@@ -72,4 +72,18 @@ const visits: Record<string, (memory: AgentMemoryNamespace) => Promise<unknown>>
   async "/too-many"(memory) {
     return memory.getProfile("ann").list({ limit: 501 });
   },
+
+  /** The names that programs pass when they have none: which calls took one, and the profiles that they made. */
+  async "/nameless"(memory) {
+    const names = [undefined, null, 7, "", ".", ".."] as string[];
+    const profile = await memory.getProfile("ann");
+    const calls = names.flatMap((name) => [
+      () => memory.getProfile(name).remember({ content: "Nobody drinks tea." }),
+      () => memory.deleteProfile(name),
+      () => profile.get(name),
+      () => profile.deleteSession(name),
+    ]);
+    const results = await Promise.all(calls.map((call) => call().then(() => "taken", (error: Error) => error.message)));
+    return [...new Set(results)];
+  },
 };
