@@ -148,6 +148,7 @@ async def test_a_question_ends_the_run_and_its_answer_begins_the_next(deploy: De
     assert text_of(events) == ["Paid."]
     assert len(pay.asked) == 1
     assert await sent(context, wanted(runId="r2", resume=resume)) == events, "the same answer again changes nothing"
+    assert (await posted(context, wanted(runId="r2", resume=resume), headers={"last-event-id": "99"})).status == 204
     whole = await sent(context, wanted())
     assert kinds(whole).count("TOOL_CALL_START") == 1
     assert text_of(whole) == ["I pay.", "Paid."]

@@ -39,15 +39,16 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
         instance_id, asked = wanted.checked(http)
         asked = await with_files(context, http, (request.tenant_id, agent_type, instance_id), asked, wanted)
         instance = await context.instance(request.tenant_id, agent_type, instance_id)
-        run_id = (await instance.start(asked)).run_id
-        if after != BEGINNING and await nothing_follows(instance, run_id, after):
-            return Response(204, "")
-        return ag_ui_stream(instance, run_id, body.run, after)
-    if http.bound is not None:
-        raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
-    instance = await context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
-    await instance.answer(answer)
-    return ag_ui_stream(instance, answer.run_id, body.run, after, answered=answer.call)
+        run_id, answered = (await instance.start(asked)).run_id, None
+    else:
+        if http.bound is not None:
+            raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
+        instance = await context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
+        await instance.answer(answer)
+        run_id, answered = answer.run_id, answer.call
+    if after != BEGINNING and await nothing_follows(instance, run_id, after):
+        return Response(204, "")
+    return ag_ui_stream(instance, run_id, body.run, after, answered)
 
 
 def wants_ag_ui(http: Request) -> bool:
