@@ -193,6 +193,19 @@ async def test_a_server_that_is_away_leaves_what_is_known(caplog: pytest.LogCapt
     assert server.methods().count("tools/list") == 3
 
 
+async def test_the_log_says_with_which_status_a_server_refused_to_list_its_tools(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    server = Server(discover=HttpResponse(401, {}, b""))
+    assert (
+        await ServedTools(lambda: 0).tools("acme", "shop", McpServerConfig(tools=("a",)), McpClient(server), kept())
+        == []
+    )
+    [record] = caplog.records
+    logged = record.__dict__
+    assert (logged["server"], logged["code"], logged["upstream_status"]) == ("shop", "upstream_status", 401)
+
+
 async def test_an_instance_keeps_its_tools_when_the_isolate_has_ended_and_the_server_is_away(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -75,9 +75,10 @@ class ServedTools:
             except RetainError as error:
                 listed = {tool.name for tool in known.tools}
                 earlier = [tool for tool in kept.tools(server) if tool.name not in listed]
-                place = {"tenant_id": tenant_id, "server": server, "code": error.code}
+                place = {"tenant_id": tenant_id, "server": server}
+                why = {"code": error.code, "upstream_status": error.details.get("upstream_status")}
                 number = len(known.tools) + len(earlier)
-                _log.warning("an MCP server did not list its tools", extra={**place, "known": number})
+                _log.warning("an MCP server did not list its tools", extra={**place, **why, "known": number})
             else:
                 known.names, known.until_ms = wanted, self._clock() + LISTED_MS
         tools = [tool for tool in (*known.tools, *earlier) if tool.name in config.tools]
