@@ -171,6 +171,29 @@ def test_an_output_that_cannot_be_written_is_reported_on_a_line(deployment: Answ
     assert b"Traceback" not in reported
 
 
+@pytest.mark.parametrize(
+    ("closed", "arguments", "status", "reported"),
+    [
+        (">&-", "--version", 1, b"the output cannot be written: Bad file descriptor\n"),
+        (">&-", "completion bash", 1, b"the output cannot be written: Bad file descriptor\n"),
+        ("<&-", "--version", 0, b""),
+        ("<&-", "remember -", 2, b"- cannot be read: [Errno 9] Bad file descriptor (usage)\n"),
+        ("2>&-", "remember -", 2, b""),
+        ("<&- >&- 2>&-", "--version", 1, b""),
+    ],
+)
+def test_a_stream_that_the_shell_closed_is_one_that_fails(
+    closed: str, arguments: str, status: int, reported: bytes
+) -> None:
+    line = f"exec {sys.executable} -m retain.cli {arguments} {closed}"
+    environment = {**os.environ, "RETAIN_URL": "http://127.0.0.1:9", "RETAIN_TENANT": "acme"}
+    done = subprocess.run(
+        ["sh", "-c", line], input=b"\xff", capture_output=True, env=environment, cwd=ROOT, check=False
+    )
+    assert (done.returncode, done.stderr) == (status, reported)
+    assert done.stdout == (b"" if status else b"retain 0.1.0\n")
+
+
 def test_ctrl_c_ends_every_subcommand_with_its_status(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(arguments: object) -> int:
         raise KeyboardInterrupt

@@ -55,6 +55,7 @@ SUBCOMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the subcommand that the arguments name; return the process's exit status."""
+    _open_closed_streams()
     _prepare_streams()
     try:
         try:
@@ -96,6 +97,13 @@ def _run(arguments: Sequence[str]) -> int:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return FAILED
     return status
+
+
+def _open_closed_streams() -> None:
+    """Open what the shell closed (`>&-`): it cannot be read or written, as a full disk cannot; messages are dropped."""
+    for name, mode, access in (("stdin", "r", os.O_WRONLY), ("stdout", "w", os.O_RDONLY), ("stderr", "w", os.O_WRONLY)):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, access), mode, encoding="utf-8"))
 
 
 def _prepare_streams() -> None:
