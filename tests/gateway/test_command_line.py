@@ -3,6 +3,8 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
+import signal
 import stat
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from retain.cli.gateway import find_credentials_key, main
 from retain.cli.project import Project
 from retain.cli.wrangler_kv import WranglerKv, wrangler_of
 from retain.errors import Misconfigured, Unavailable
+from retain.errors.codes import ForeignCode
 from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.keys import read_grant, stored_name
 from retain.gateway.provisioning import new_api_key
@@ -342,3 +345,16 @@ def test_a_failure_of_wrangler_is_reported(tmp_path: Path) -> None:
     failing.unlink()
     with pytest.raises(Unavailable, match="make setup"):
         wrangler_of(Project(tmp_path))(["kv", "key", "list"])
+
+
+def test_ctrl_c_while_wrangler_works_interrupts_the_command() -> None:
+    def interrupted(arguments: Sequence[str]) -> str:
+        os.kill(os.getpid(), signal.SIGINT)  # which a terminal sends to wrangler as well, and wrangler fails
+        raise Unavailable("wrangler failed", code=ForeignCode("wrangler_failed"))
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            main(["list", "--tenant", TENANT], run=interrupted)
+    finally:
+        signal.signal(signal.SIGINT, before)

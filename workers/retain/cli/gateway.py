@@ -17,6 +17,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
@@ -251,7 +252,9 @@ def main(
             read_secret or partial(text_of, "-"),
             time.time_ns() // 1_000_000,
         )
-        asyncio.run(options.does(work, options))
+        # asyncio.run would cancel a task that waits for wrangler, which ends by Ctrl-C too: as a failure of wrangler.
+        with closing(asyncio.new_event_loop()) as loop:
+            loop.run_until_complete(options.does(work, options))
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
         return 1
