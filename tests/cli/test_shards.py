@@ -35,3 +35,8 @@ def test_a_tenant_is_moved_shown_and_the_databases_listed(
         assert moved[-1].split(": ")[1].startswith("completed, remove")
         assert [line.split(",")[0] for line in run("list")] == ["DB: 0 tenants", "DB_1: 1 tenants"]
         assert command.main(["move", "default", "DB_7", "--url", URL], connect) != 0
+
+
+def test_a_deployment_with_one_database_is_shown_as_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert command.main(["list", "--url", URL], connected(shards=None)) == 0
+    assert capsys.readouterr().out == "the deployment has one database\n"

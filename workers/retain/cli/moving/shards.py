@@ -28,8 +28,11 @@ _LONG_PAUSE_S = 5.0
 
 
 def list_shards(_: argparse.Namespace, client: httpx.Client) -> int:
-    """Print what is on each database."""
-    for shard in answer_of(client, "GET", "/admin/shards").json()["shards"]:
+    """Print what is on each database, if there are several."""
+    shards = answer_of(client, "GET", "/admin/shards").json()["shards"]
+    if not shards:
+        print("the deployment has one database")
+    for shard in shards:
         size = "" if shard["bytes"] is None else f", {shard['bytes'] / 1e6:.1f} MB"
         print(f"{shard['shard']}: {shard['tenants']} tenants{size}, {shard['moving']} moving")
     return 0
