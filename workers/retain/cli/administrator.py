@@ -26,17 +26,41 @@ def run_command(options: argparse.Namespace, connect: Connect) -> int:
     An error of Retain is printed, with its code, and the status is 1.
     """
     does: Callable[[argparse.Namespace, httpx.Client], int] = options.does
-    try:
+
+    def run() -> int:
         with connect(options.url) as client:
             return does(options, client)
+
+    return exit_status(run)
+
+
+def exit_status(command: Callable[[], int]) -> int:
+    """Return what a command returns, or 1 after printing why it failed: an error of Retain, or what an answer lacks."""
+    try:
+        return command()
+    except KeyError as missing:
+        print(other_version(missing), file=sys.stderr)
     except RetainError as error:
         print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
+    return 1
+
+
+def other_version(missing: KeyError) -> str:
+    """Return what is reported when an answer lacks a member that every answer of Retain has."""
+    return f"what answered is not this version of Retain: its answer has no {missing}"
+
+
+def fits_header(text: str) -> bool:
+    """Return whether a secret can be sent in a header: none has a space, a line break or a letter beyond ASCII."""
+    return text.isascii() and text.isprintable() and " " not in text
 
 
 def open_client(url: str) -> httpx.Client:
     """Return a client for a deployment, with the service token from the environment, if any. Raises: InvalidInput."""
     headers = {header: os.environ[name] for name, header in _ACCESS.items() if name in os.environ}
+    for name, header in _ACCESS.items():
+        if not fits_header(headers.get(header, "")):
+            raise InvalidInput(f"{name} has characters that no service token has", code=ForeignCode("usage"))
     try:
         return httpx.Client(base_url=url, headers=headers, timeout=60)
     except httpx.InvalidURL as error:
@@ -50,10 +74,10 @@ def answer_of(
     body: Mapping[str, object] | None = None,
     query: Mapping[str, str] | None = None,
 ) -> httpx.Response:
-    """Return the answer of the deployment, JSON if it has a body.
+    """Return the answer of the deployment, an object in JSON if it has a body.
 
     Raises: InvalidInput for a number that JSON does not have; UpstreamFailed when there is no answer, one that reports no
-        success, or one that is not JSON.
+        success, or one that is not an object.
     """
     try:
         request = client.build_request(method, path, params=query, json=None if body is None else dict(body))
@@ -68,9 +92,11 @@ def answer_of(
             f"the server answered {answer.status_code}: {answer.text[:1000]}", code=ForeignCode("server_failed")
         )
     try:
-        read_json(answer.text or "{}")
-    except ValueError as error:
+        found = read_json(answer.text or "{}")
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
         raise UpstreamFailed(
-            "what answered is not Retain: it sent no JSON", code=ForeignCode("server_failed")
-        ) from error
+            "what answered is not Retain: it sent no object in JSON", code=ForeignCode("server_failed")
+        )
     return answer

@@ -21,8 +21,8 @@ from typing import Any, TypedDict
 
 import httpx
 
-from retain.cli.administrator import answer_of, open_client
-from retain.errors import InvalidInput, RetainError
+from retain.cli.administrator import answer_of, exit_status, open_client
+from retain.errors import InvalidInput
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_tenant
 from retain.json_text import read_json
@@ -161,13 +161,13 @@ def main(arguments: Sequence[str] | None = None, connect: Callable[[str], httpx.
     """Run a command; return the process's exit status."""
     options = parse(sys.argv[1:] if arguments is None else arguments)
     does: Callable[[argparse.Namespace, Server | None], int] = options.does
-    try:
+
+    def run() -> int:
         if options.tenant != EVERY_TENANT:
             check_tenant(options.tenant)
         if options.url is None:
             return does(options, None)
         with connect(options.url) as client:
             return does(options, Server(client, options.tenant))
-    except RetainError as error:
-        print(f"{error.message} ({error.code})", file=sys.stderr)
-        return 1
+
+    return exit_status(run)

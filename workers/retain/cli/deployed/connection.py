@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from retain.cli.administrator import Connect, open_client
+from retain.cli.administrator import Connect, fits_header, open_client, other_version
 from retain.cli.deployed.exit_status import UNREACHABLE, status_of
 from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
@@ -182,7 +182,7 @@ def run_deployed(options: argparse.Namespace, connect: Connect = open_client, ta
             present(target, client)
             return does(options, Deployment(client, tenant_id, with_key=target.key is not None))
     except KeyError as missing:
-        print(f"what answered is not this version of Retain: its answer has no {missing}", file=sys.stderr)
+        print(other_version(missing), file=sys.stderr)
         return UNREACHABLE
     except RetainError as error:
         print(f"{over_lines(error.message)} ({one_line(error.code)})", file=sys.stderr)
@@ -226,6 +226,6 @@ def address_of(target: Destination) -> str:
     if target.key is not None:
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise InvalidInput("a key is only sent by https, or to this machine", code=ForeignCode("usage"))
-        if not (target.key.isascii() and target.key.isprintable()) or " " in target.key:
+        if not fits_header(target.key):
             raise InvalidInput("the key has characters that no key has", code=ForeignCode("usage"))
     return target.url
