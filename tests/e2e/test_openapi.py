@@ -45,6 +45,11 @@ def test_the_console_runs_its_own_script_alone(api: httpx.Client) -> None:
     assert "<script>" not in page.text
 
 
+def test_the_address_of_the_server_leads_to_the_console(api: httpx.Client) -> None:
+    answer = api.get("/")
+    assert (answer.status_code, answer.headers["location"]) == (302, "/console")
+
+
 def test_what_is_public_hides_no_route_of_the_worker(api: httpx.Client) -> None:
     assert api.get("/healthz").headers["x-request-id"]
     assert api.get("/openapi/other.js").json()["code"] == "no_such_route"
