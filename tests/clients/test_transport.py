@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import copy
 import json
+import math
 import pickle
 import traceback
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
@@ -173,6 +176,53 @@ def test_what_cannot_be_one_part_of_an_address_is_refused_before_anything_is_sen
     with pytest.raises(library.RetainError) as refused:
         server.calling(kind, lambda retain: call(retain, part))
     assert (refused.value.code, refused.value.status, server.sent) == ("invalid_id", None, [])
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        pytest.param(lambda retain: retain.memories.get("x" * 70_000), "invalid_request", id="an id that is too long"),
+        pytest.param(lambda retain: retain.memories.get("\ud800"), "invalid_id", id="half of a pair as an id"),
+        pytest.param(lambda retain: retain.runs.start("sdr", "\ud800"), "invalid_request", id="half of a pair to say"),
+        pytest.param(
+            lambda retain: retain.runs.start("sdr", "hello", idempotency_key="schlüssel"), "invalid_request", id="a key"
+        ),
+        pytest.param(
+            lambda retain: retain.runs.stream("sdr", "hello", idempotency_key="schlüssel"),
+            "invalid_request",
+            id="stream",
+        ),
+        pytest.param(
+            lambda retain: retain.runs.start("sdr", "hello", metadata={"rate": math.nan}),
+            "invalid_request",
+            id="no number",
+        ),
+    ],
+)
+def test_what_fits_into_no_request_is_refused_before_it_is_sent(
+    library: Any, kind: str, call: Callable[[Any], Any], code: str
+) -> None:
+    server = Server(library)
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, call)
+    assert (refused.value.code, refused.value.status, server.sent) == (code, None, [])
+
+
+def test_a_run_without_an_input_is_refused_by_its_name(library: Any, kind: str) -> None:
+    server = Server(library)
+    with pytest.raises(TypeError, match="RunBody needs 'input'"):
+        server.calling(kind, lambda retain: retain.runs.start("sdr", None))
+
+
+@pytest.mark.parametrize(("seconds", "sent"), [(-5, 2), (60, 1)])
+def test_the_pause_that_the_server_asks_for_may_be_a_date(library: Any, kind: str, seconds: int, sent: int) -> None:
+    until = format_datetime(datetime.now(UTC) + timedelta(seconds=seconds), usegmt=True)
+    server = Server(library, problem(429, "rate_limited", retry_after=until), problem(404, "no_such_record"))
+    with pytest.raises(library.RetainError) as refused:
+        server.calling(kind, lambda retain: retain.memories.get("x"))
+    assert len(server.sent) == sent
+    if sent == 1:
+        assert 50 < refused.value.retry_after_s <= 60
 
 
 def test_a_run_brings_the_schema_of_its_answer_and_a_list_the_time_of_what_was_known(library: Any, kind: str) -> None:

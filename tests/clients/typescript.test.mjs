@@ -95,6 +95,31 @@ test("what cannot be one part of an address is refused before anything is sent",
   }
 });
 
+test("what fits into no request is refused before it is sent", async () => {
+  const { retain, sent } = client();
+  await assert.rejects(retain.memories.get("\ud800"), { name: "RetainError", code: "invalid_id" });
+  const options = { idempotencyKey: "clé 茶" };
+  const timed = { agent_type: "sdr", input: "hello", cron: "0 9 * * *" };
+  for (const call of [
+    retain.runs.start("sdr", { input: "hello" }, options),
+    retain.schedules.create(timed, options),
+    (async () => {
+      for await (const _ of retain.runs.stream("sdr", { input: "hello" }, options));
+    })(),
+  ]) {
+    await assert.rejects(call, { name: "RetainError", code: "invalid_request", status: undefined });
+  }
+  assert.deepEqual(sent, []);
+});
+
+test("the pause that the server asks for may be a date", async () => {
+  const at = (seconds) => new Date(Date.now() + seconds * 1000).toUTCString();
+  const past = client(problem(429, "rate_limited", { "retry-after": at(-5) }), problem(404, "no_such_record"));
+  await assert.rejects(past.retain.memories.get("x"), { code: "no_such_record" });
+  const later = client(problem(429, "rate_limited", { "retry-after": at(60) }));
+  await assert.rejects(later.retain.memories.get("x"), (error) => error.retryAfterS > 50 && error.retryAfterS <= 60);
+});
+
 test("what Retain does not answer is an unexpected answer", async () => {
   const { retain } = client(new Response("<html>", { status: 403 }));
   await assert.rejects(retain.memories.get("x"), { code: "unexpected_answer", status: 403 });

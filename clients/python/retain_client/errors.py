@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import partial
 
 NO_ANSWER = "no_answer"
@@ -12,6 +14,8 @@ NOT_A_PROBLEM = "unexpected_answer"
 """The code when an answer is not what Retain answers: something between the client and Retain sent it."""
 INVALID_ID = "invalid_id"
 """The code when an id cannot be one part of an address: nothing was sent."""
+INVALID_REQUEST = "invalid_request"
+"""The code when what was given fits into no request, such as an address that is too long: nothing was sent."""
 
 
 class RetainError(Exception):
@@ -95,6 +99,12 @@ def _problems(found: object) -> str:
 
 
 def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds that `retry-after` names, None where it is absent or is a date."""
+    """Return the seconds that `retry-after` names, or until the date that it names; None where it is absent."""
     named = headers.get("retry-after", "")
-    return float(named) if named.isascii() and named.isdigit() else None
+    if named.isascii() and named.isdigit():
+        return float(named)
+    try:
+        until = parsedate_to_datetime(named).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (until - datetime.now(UTC)).total_seconds())

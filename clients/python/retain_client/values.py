@@ -34,9 +34,12 @@ Sent = TypeVar("Sent", bound=Body)
 
 def path_part(value: object) -> str:
     """Return an id as one part of a path. Raises: RetainError (code `invalid_id`) for one that leads to another path."""
-    if not isinstance(value, str) or value in ("", ".", ".."):
-        raise RetainError(f"{value!r} is not an id that an address can name; nothing was sent", code=INVALID_ID)
-    return quote(value, safe="")
+    try:
+        if isinstance(value, str) and value not in ("", ".", ".."):
+            return quote(value, safe="")
+    except UnicodeEncodeError:  # half of a surrogate pair
+        pass
+    raise RetainError(f"{value!r} is not an id that an address can name; nothing was sent", code=INVALID_ID)
 
 
 def or_unset(value: Value | None) -> Value | Unset:
@@ -50,8 +53,11 @@ def given(**fields: Any) -> dict[str, Any]:
 
 
 def body_of(kind: type[Sent], fields: Mapping[str, Any]) -> Sent:
-    """Return a request's body with these fields. Raises: TypeError naming a field that it does not have."""
-    body = kind.from_dict(fields)
+    """Return a request's body with these fields. Raises: TypeError naming a field that it does not have, or needs."""
+    try:
+        body = kind.from_dict(fields)
+    except KeyError as missing:
+        raise TypeError(f"{kind.__name__} needs {missing}") from None
     dropped = _dropped(fields, body.to_dict())
     if dropped is not None:
         raise TypeError(f"{kind.__name__} has no field {dropped}")

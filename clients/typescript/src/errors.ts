@@ -5,6 +5,8 @@ export const UNEXPECTED_ANSWER = "unexpected_answer";
 
 /** The code when an id cannot be one part of an address: nothing was sent. */
 export const INVALID_ID = "invalid_id";
+/** The code when what was given fits into no request, such as a key that no header can carry: nothing was sent. */
+export const INVALID_REQUEST = "invalid_request";
 
 export interface Circumstances {
   /** Why, stable; the server's docs/errors.md lists them. */
@@ -79,10 +81,12 @@ function problemsOf(found: unknown): string {
   return named.length > 0 ? `: ${named.join("; ")}` : "";
 }
 
-/** Return the seconds that `retry-after` names, if it names seconds. */
+/** Return the seconds that `retry-after` names, or until the date that it names; undefined where it is absent. */
 export function retryAfterS(headers: Headers): number | undefined {
   const named = headers.get("retry-after") ?? "";
-  return /^[0-9]+$/.test(named) ? Number(named) : undefined;
+  if (/^[0-9]+$/.test(named)) return Number(named);
+  const until = /^[A-Z]/.test(named) ? Date.parse(named) : Number.NaN;
+  return Number.isNaN(until) ? undefined : Math.max(0, (until - Date.now()) / 1000);
 }
 
 /** Return the object that a text is in JSON. Throws a RetainError (code `unexpected_answer`) for another text. */

@@ -2,6 +2,7 @@ import { Pages } from "./pages.js";
 import { type Retries, sleep } from "./retries.js";
 import { RunStream } from "./run-stream.js";
 import { answered, type Api, hasEnded, type Query, type Run, type Schemas } from "./schemas.js";
+import { keyed } from "./transport.js";
 
 /** signal: ends the call. idempotencyKey: with the same one the same run is returned; a new one if absent. */
 export interface StartOptions {
@@ -25,7 +26,7 @@ export class Runs {
       await this.api.POST("/v1/agents/{tenant}/{agent_type}/run", {
         params: {
           path: { tenant: this.tenant, agent_type: agentType },
-          header: keyed(options),
+          header: keyed(options.idempotencyKey),
         },
         body: run,
         ...signalled(options.signal),
@@ -35,12 +36,12 @@ export class Runs {
 
   /** Return the events of a run that begins when they are iterated. */
   stream(agentType: string, run: Omit<Begun, "background">, options: StartOptions = {}): RunStream {
-    const key = options.idempotencyKey ?? crypto.randomUUID();
+    const key = keyed(options.idempotencyKey);
     const begin = async (lastEventId: string | undefined): Promise<Response> => {
       const { response } = await this.api.POST("/v1/agents/{tenant}/{agent_type}/run", {
         params: {
           path: { tenant: this.tenant, agent_type: agentType },
-          header: { "idempotency-key": key, ...after(lastEventId) },
+          header: { ...key, ...after(lastEventId) },
         },
         body: { ...run, stream: true },
         parseAs: "stream",
@@ -146,7 +147,7 @@ export class Runs {
   async retry(agentType: string, instanceId: string, runId: string, options: StartOptions = {}): Promise<Run> {
     return answered(
       await this.api.POST("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}/retry", {
-        params: { path: this.path(agentType, instanceId, runId), header: keyed(options) },
+        params: { path: this.path(agentType, instanceId, runId), header: keyed(options.idempotencyKey) },
         ...signalled(options.signal),
       }),
     );
@@ -162,7 +163,7 @@ export class Runs {
   ): Promise<Run> {
     return answered(
       await this.api.POST("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/runs/{run_id}/fork", {
-        params: { path: this.path(agentType, instanceId, runId), header: keyed(options) },
+        params: { path: this.path(agentType, instanceId, runId), header: keyed(options.idempotencyKey) },
         body: { turns },
         ...signalled(options.signal),
       }),
@@ -220,10 +221,6 @@ export class Runs {
 
 function after(lastEventId: string | undefined): { "last-event-id"?: string } {
   return lastEventId === undefined ? {} : { "last-event-id": lastEventId };
-}
-
-function keyed(options: StartOptions): { "idempotency-key": string } {
-  return { "idempotency-key": options.idempotencyKey ?? crypto.randomUUID() };
 }
 
 function signalled(signal: AbortSignal | undefined): { signal?: AbortSignal } {

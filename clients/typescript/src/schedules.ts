@@ -1,5 +1,6 @@
 import { Pages } from "./pages.js";
 import { answered, type Api, deleted, type Query, type Schemas } from "./schemas.js";
+import { keyed } from "./transport.js";
 
 /** Runs that begin without being asked for. */
 export class Schedules {
@@ -22,7 +23,7 @@ export class Schedules {
     body: Schemas["ScheduleBody"],
     options: { idempotencyKey?: string } = {},
   ): Promise<Schemas["Schedule"]> {
-    const header = { "idempotency-key": options.idempotencyKey ?? crypto.randomUUID() };
+    const header = keyed(options.idempotencyKey);
     const params = { path: { tenant: this.tenant }, header };
     return answered(await this.api.POST("/v1/tenants/{tenant}/schedules", { params, body }));
   }

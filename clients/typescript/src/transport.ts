@@ -1,6 +1,6 @@
 import { defaultPathSerializer } from "openapi-fetch";
 
-import { INVALID_ID, isRefusal, noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
+import { INVALID_ID, INVALID_REQUEST, isRefusal, noAnswer, refusal, RetainError, retryAfterS } from "./errors.js";
 import { piecesOf } from "./pieces.js";
 import { afterAnswer, afterFailure, repeatable, type Retries, sleep } from "./retries.js";
 import { isStream } from "./server-events.js";
@@ -8,13 +8,24 @@ import { isStream } from "./server-events.js";
 /** What sends a request. */
 export type Send = (request: Request) => Promise<Response>;
 
+/** A surrogate alone, which no address can name. */
+const HALF_OF_A_PAIR = /\p{Surrogate}/u;
+
 /** Return a path with its ids. Throws a RetainError (code `invalid_id`) for one that leads to another path. */
 export function pathOf(path: string, ids: Record<string, unknown>): string {
   for (const id of Object.values(ids)) {
-    if (typeof id === "string" && !["", ".", ".."].includes(id)) continue;
+    if (typeof id === "string" && !["", ".", ".."].includes(id) && !HALF_OF_A_PAIR.test(id)) continue;
     throw new RetainError(`${JSON.stringify(id)} is not an id that an address can name; nothing was sent`, { code: INVALID_ID });
   }
   return defaultPathSerializer(path, ids);
+}
+
+/** Return the header of an idempotency key, a new one if absent. Throws a RetainError (code `invalid_request`) for what none can be. */
+export function keyed(key: string | undefined): { "idempotency-key": string } {
+  if (key !== undefined && !/^[ -~]*$/.test(key)) {
+    throw new RetainError("an idempotency key is of printable ASCII; nothing was sent", { code: INVALID_REQUEST });
+  }
+  return { "idempotency-key": key ?? crypto.randomUUID() };
 }
 
 /**

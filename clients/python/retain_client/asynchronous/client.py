@@ -14,7 +14,7 @@ from retain_client.asynchronous.memories import AsyncMemories
 from retain_client.asynchronous.runs import AsyncRuns
 from retain_client.asynchronous.schedules import AsyncSchedules
 from retain_client.asynchronous.tokens import AsyncTokens
-from retain_client.asynchronous.transport import AsyncRetryingTransport, raise_refusal
+from retain_client.asynchronous.transport import AsyncHttpClient, AsyncRetryingTransport, raise_refusal
 from retain_client.asynchronous.users import AsyncUsers
 from retain_client.asynchronous.webhooks import AsyncWebhooks
 from retain_client.destination import checked_key, checked_url
@@ -47,7 +47,7 @@ class AsyncRetain:
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         url, key, retries = checked_url(url), checked_key(key), retries or Retries()
-        self._http = httpx.AsyncClient(
+        self._http = AsyncHttpClient(
             base_url=url,
             headers={"authorization": f"Bearer {key}", "user-agent": f"retain-client/{__version__} (python)"},
             timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import httpx
 
 from retain_client.asynchronous.pause import sleep
-from retain_client.errors import NO_ANSWER, RetainError, is_refusal, refusal, retry_after_s
+from retain_client.errors import INVALID_REQUEST, NO_ANSWER, RetainError, is_refusal, refusal, retry_after_s
 from retain_client.retries import Retries, repeatable
 from retain_client.server_events import is_stream
 
 _INVALID = (httpx.LocalProtocolError, httpx.UnsupportedProtocol)
 _NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+
+class AsyncHttpClient(httpx.AsyncClient):
+    """Sends what can be sent."""
+
+    def build_request(self, *given: Any, **named: Any) -> httpx.Request:
+        """Return a request. Raises: RetainError (code `invalid_request`) for what fits into none."""
+        try:
+            return super().build_request(*given, **named)
+        except (httpx.InvalidURL, ValueError) as error:
+            raise RetainError(f"it cannot be sent: {error}; nothing was sent", code=INVALID_REQUEST) from error
 
 
 class AsyncRetryingTransport(httpx.AsyncBaseTransport):
