@@ -36,6 +36,8 @@ _NOISE = re.compile(
     r"|\[custom build\]\s*$"
     r"|.*Ready on http"  # comes some seconds before the Worker answers
 )
+_DUMP = "[Error]: Process exited with non-zero status"
+"""Begins a hundred lines, each indented, about the process of a failed build. What that printed is before them."""
 
 
 class StateTaken(SystemExit):
@@ -99,8 +101,12 @@ def claim(state: Path, address: str) -> TextIO:
 
 
 def without_noise(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what wrangler prints, without its tables and without blank lines."""
-    return (line for line in lines if _NOISE.match(line) is None)
+    """Yield what wrangler prints, without its tables, blank lines, and all that it knows of a failed build's process."""
+    dumped = False
+    for line in lines:
+        dumped = _DUMP in line or (dumped and line.startswith(" "))
+        if not dumped and _NOISE.match(line) is None:
+            yield line
 
 
 def _announce(address: str, process: subprocess.Popen[str]) -> None:

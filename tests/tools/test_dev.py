@@ -37,6 +37,19 @@ def test_what_wrangler_prints_is_shown_without_its_tables() -> None:
     assert list(dev.without_noise(PRINTED.splitlines(keepends=True))) == PRINTED.splitlines(keepends=True)[-4:]
 
 
+def test_what_a_failed_build_printed_is_shown_without_the_dump_of_its_process() -> None:
+    printed = [
+        "[custom build] concierge.yaml: instructions: Field required\n",
+        "✘ [ERROR] \x1b[1mk [Error]: Process exited with non-zero status (1)\x1b[0m\n",
+        "      at async runCustomBuild (cli.js:193066:5)\n",
+        "      _process: ChildProcess {\n",
+        "  }\n",
+        "✘ [ERROR] Running custom build `python -m tools.stage` failed.\n",
+        "  stack: of something else\n",
+    ]
+    assert list(dev.without_noise(printed)) == [printed[0], *printed[5:]]
+
+
 def test_a_taken_port_is_reported_before_anything_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
     def prepared() -> None:
         raise AssertionError("the configuration was written")
