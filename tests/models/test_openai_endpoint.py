@@ -193,3 +193,11 @@ async def test_a_server_that_was_set_up_without_streaming_is_a_matter_of_configu
         async with endpoint_of(server).open("/chat/completions", {}):
             raise AssertionError("it was opened")
     assert caught.value.code == "model_endpoint"
+
+
+def test_an_answer_that_nothing_is_at_the_address_says_so() -> None:
+    assert (
+        failure(404, b"404 page not found", {}).message
+        == "the model's server has no such model, or not at this address"
+    )
+    assert failure(400, b"no", {}).message == "the model's server refused the request"

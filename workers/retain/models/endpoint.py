@@ -35,6 +35,7 @@ MAX_ERROR_BYTES = 65_536
 
 _SAFE_CODE = re.compile(r"[A-Za-z0-9_.\-\[\]]{1,80}")
 _UNAUTHORIZED = 401
+_NOT_FOUND = 404
 _REQUEST_TIMEOUT = 408
 _TOO_MANY_REQUESTS = 429
 _PAYMENT_REQUIRED = 402
@@ -239,7 +240,8 @@ def _classed(status: int, codes: list[str], headers: Mapping[str, str], message:
         limited = status == _TOO_MANY_REQUESTS
         code: UnavailableCode = "model_rate_limited" if limited else "model_unavailable"
         return Unavailable("the model's server cannot answer now", code=code, **details)
-    return UpstreamFailed("the model's server refused the request", code="model_refused", **details)
+    refused = "has no such model, or not at this address" if status == _NOT_FOUND else "refused the request"
+    return UpstreamFailed(f"the model's server {refused}", code="model_refused", **details)
 
 
 def _codes(answer: object) -> list[str]:
