@@ -38,16 +38,19 @@ class PortTaken(SystemExit):
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running local server. base_url: without a trailing slash. log: where wrangler writes."""
+    """A running local server. base_url: without a trailing slash. log: where wrangler writes. heir: see `_heir_of`."""
 
     base_url: str
     log: Path
     process: subprocess.Popen[bytes]
+    heir: subprocess.Popen[bytes]
 
     def kill(self) -> None:
         """Kill the whole process group at once, as a crash would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
+        self.heir.kill()  # before another process can have the number of this one
+        self.heir.communicate()
         self.process.wait()
 
 
@@ -186,13 +189,22 @@ def _start_on(port: int, state: Path, config: Path) -> LocalServer:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    server = LocalServer(f"http://127.0.0.1:{port}", log, process)
+    server = LocalServer(f"http://127.0.0.1:{port}", log, process, _heir_of(process))
     try:
         wait_until_ready(server)
     except KeyboardInterrupt:  # nobody else knows the process yet
         server.kill()
         raise
     return server
+
+
+def _heir_of(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """Return a process that kills a process group when this process ends, however that is.
+
+    It waits for the end of its input, which the system closes with this process.
+    """
+    waiting = ["sh", "-c", 'read -r _; kill -KILL "-$0"', str(process.pid)]
+    return subprocess.Popen(waiting, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
 
 
 def wait_until_ready(server: LocalServer) -> None:

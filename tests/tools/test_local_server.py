@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -43,6 +47,25 @@ def test_a_chosen_port_that_was_taken_is_chosen_again_and_a_given_one_is_refused
             stop(server)
         with pytest.raises(PortTaken, match="is in use"):
             start(migrated_state(), config=config, port=taken)
+
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tools import local_server
+local_server.command = lambda *_: ["sh", "-c", f"exec 3>{sys.argv[1]}; sleep 30; echo still there >&3"]
+local_server.wait_until_ready = lambda _: None
+local_server.start(Path(sys.argv[2]))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_a_server_ends_with_the_process_that_started_it_even_if_that_is_killed(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with subprocess.Popen([sys.executable, "-c", _KILLED, pipe, tmp_path], cwd=ROOT) as killed:
+        assert pipe.read_bytes() == b""  # what it wrote until all processes of the server had ended
+    assert killed.returncode == -signal.SIGKILL
 
 
 def test_a_new_database_gets_every_migration_and_wrangler_knows_it(tmp_path: Path) -> None:
