@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import typing
 from typing import Any
 
@@ -15,6 +16,7 @@ from retain.routing.route import ErrorGroup, Route
 from tests.docs.error_codes import error_codes
 from tests.docs.markdown import page, spans
 from tools.http_docs import ANSWERED, ERRORS, PAGE, written
+from tools.paths import ROOT
 
 ROUTES: dict[str, Route[Any]] = {
     f"{route.method} {route.path}": route for resource in ANSWERED for route in resource.routes
@@ -106,3 +108,10 @@ def test_every_code_of_a_route_exists() -> None:
     }
     assert codes
     assert codes - set(error_codes()) == set()
+
+
+def test_the_examples_of_a_tenants_agents_are_no_agents_of_the_repository() -> None:
+    text = (ROOT / "docs" / "runtime-agents.md").read_text()
+    named = re.findall(r"^(?:PUT|POST) /v1/tenants/\{tenant\}/agents/(\w+)", text, re.MULTILINE)
+    assert named
+    assert not set(named) & {path.stem for path in (ROOT / "agents").glob("*.yaml")}
