@@ -74,6 +74,7 @@ def node_files(config: dict[str, Any], cluster: Cluster) -> dict[str, bytes]:
     }
     r2 = {f"r2/{path.name}": path.read_bytes() for path in sorted((MINIFLARE / "r2").glob("bucket.worker.js"))}
     r2 |= {f"r2/{path.name}": path.read_bytes() for path in sorted((MINIFLARE / "shared").glob("*.worker.js"))}
+    site = public_files()
     written: dict[str, Value] = {
         "services": [
             *_stores(),
@@ -81,7 +82,7 @@ def node_files(config: dict[str, Any], cluster: Cluster) -> dict[str, bytes]:
             _migrations(),
             _retain(config, [*staged, *packages]),
             _cron(config),
-            {"name": "site", "assets": {"path": "public", "userWorker": "retain", "config": "{}"}},
+            {"name": "site", "assets": {"path": "public", "userWorker": "retain", "config": _rules_of(site)}},
             {"name": "objects", "disk": {"writable": True}},
             {"name": "internet", "network": {"allow": ["public", "private"], "tlsOptions": {"trustBrowserCas": True}}},
         ],
@@ -109,12 +110,17 @@ def node_files(config: dict[str, Any], cluster: Cluster) -> dict[str, bytes]:
         **packages,
         **stand_in,
         **r2,
-        **{f"public/{name}": content for name, content in public_files().items()},
+        **{f"public/{name}": content for name, content in site.items()},
         **{path.name: path.read_bytes() for path in sorted(WORKERS.glob("*.mjs"))},
         f"pyodide/{BUNDLE_NAME}": prepare().with_name(BUNDLE_NAME).read_bytes(),
         "migrations.json": json.dumps(migration_list(ROOT / "migrations")).encode(),
         "config.capnp": text.encode(),
     }
+
+
+def _rules_of(site: Mapping[str, bytes]) -> str:
+    """Return the headers and the redirects of the static files, which workerd reads here and not in their folder."""
+    return json.dumps({"headers": site["_headers"].decode(), "redirects": site["_redirects"].decode()})
 
 
 def _stores() -> list[Value]:
