@@ -110,7 +110,7 @@ def test_every_code_of_a_route_exists() -> None:
     assert codes - set(error_codes()) == set()
 
 
-def test_the_examples_of_a_tenants_agents_are_no_agents_of_the_repository() -> None:
+def test_the_examples_define_other_agents_than_the_repository() -> None:
     text = (ROOT / "docs" / "runtime-agents.md").read_text()
     named = re.findall(r"^(?:PUT|POST) /v1/tenants/\{tenant\}/agents/(\w+)", text, re.MULTILINE)
     assert named
