@@ -43,14 +43,15 @@ class LocalServer:
     base_url: str
     log: Path
     process: subprocess.Popen[bytes]
-    heir: subprocess.Popen[bytes]
+    heir: subprocess.Popen[bytes] | None = None
 
     def kill(self) -> None:
         """Kill the whole process group at once, as a crash would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.heir.kill()  # before another process can have the number of this one
-        self.heir.communicate()
+        if self.heir is not None:  # it ends before another process can have the number of this one
+            self.heir.kill()
+            self.heir.communicate()
         self.process.wait()
 
 
