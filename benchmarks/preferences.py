@@ -36,13 +36,13 @@ _FIRST_DAY = datetime(2025, 1, 1, 10, tzinfo=UTC)
 _LEAST_TOPICS = 5
 """A user has a preference of at least so many topics."""
 _NEAR = timedelta(minutes=20)
-"""Turns that are no farther apart are one conversation, and belong to an event of that time."""
+"""Turns within this time of each other are one conversation, and those of an event are within it of its time."""
 _LEAST_WORDS = 3
 """An event has at least so many words of its turn."""
 _EVENT = re.compile(r"\[(\w+ \d+, \d{4})\] At (\d+:\d+ [AP]M),?(.*)")
-_SAID = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d)\] ([^:]+): (.*)")
+_LINE = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d)\] ([^:]+): (.*)")
 
-Said = Sequence[tuple[str, str]]
+Turns = Sequence[tuple[str, str]]
 """Who said what, in order."""
 
 
@@ -63,46 +63,46 @@ def _user(own: Mapping[str, Mapping[str, Any]], form: str, others: Sequence[Mapp
     items: list[dict[str, Any]] = []
     questions: list[dict[str, Any]] = []
     for number, (topic, case) in enumerate(own.items()):
-        said, stated = _stating(case, form)
-        evidence = _add(items, f"{number}", 2 * number, said)[stated]
+        turns, stated = _stating(case, form)
+        evidence = _add(items, f"{number}", 2 * number, turns)[stated]
         questions.append(
             {"text": case["question"], "category": topic.split("_")[0], "before": None, "evidence": [evidence]}
         )
         if number < len(others):
-            turns = [(turn["role"], turn["content"]) for turn in others[number]["conversation"]]
-            _add(items, f"other {number}", 2 * number + 1, turns)
+            other = [(turn["role"], turn["content"]) for turn in others[number]["conversation"]]
+            _add(items, f"other {number}", 2 * number + 1, other)
     return {"items": items, "questions": questions}
 
 
-def _add(items: list[dict[str, Any]], session: str, day: int, said: Said) -> list[str]:
+def _add(items: list[dict[str, Any]], session: str, day: int, turns: Turns) -> list[str]:
     """Add a conversation on a day, and return the ids of its turns."""
     began = _FIRST_DAY + timedelta(days=day)
-    ids = [f"{session}:{place}" for place in range(len(said))]
+    ids = [f"{session}:{place}" for place in range(len(turns))]
     items += [
         {"id": own, "session": session, "at": _written(began + timedelta(seconds=place)), "speaker": who, "text": text}
-        for place, (own, (who, text)) in enumerate(zip(ids, said, strict=True))
+        for place, (own, (who, text)) in enumerate(zip(ids, turns, strict=True))
         if text.strip()
     ]
     return ids
 
 
-def _stating(case: Mapping[str, Any], form: str) -> tuple[Said, int]:
+def _stating(case: Mapping[str, Any], form: str) -> tuple[Turns, int]:
     """Return a conversation, and which of its turns states the preference."""
     if form == "explicit":
         return [("user", case["preference"]), ("assistant", _ANSWER)], 0
-    turns = case["conversation"]
+    had = case["conversation"]
     if form == "choice":
         parts = ("query", "assistant_options", "user_selection", "assistant_acknowledgment")
-        return [(("user", "assistant")[place % 2], turns[part]) for place, part in enumerate(parts)], 2
-    said = [(who, turns[turn].get(who, "")) for turn in sorted(turns, key=int) for who in ("user", "assistant")]
+        return [(("user", "assistant")[place % 2], had[part]) for place, part in enumerate(parts)], 2
+    turns = [(who, had[turn].get(who, "")) for turn in sorted(had, key=int) for who in ("user", "assistant")]
     wanted = _words(case["preference"])
-    return said, max(range(0, len(said), 2), key=lambda place: len(wanted & _words(said[place][1])))
+    return turns, max(range(0, len(turns), 2), key=lambda place: len(wanted & _words(turns[place][1])))
 
 
 def cars(folder: Path) -> Iterator[dict[str, Any]]:
     """Yield what was said in each car, and its situations."""
     for path in sorted((folder / "benchmark" / "history").glob("history_*.txt")):
-        turns = [match.groups() for line in path.read_text().splitlines() if (match := _SAID.match(line))]
+        turns = [match.groups() for line in path.read_text().splitlines() if (match := _LINE.match(line))]
         times = [_time(at, "%Y-%m-%d %H:%M") for at, _, _ in turns]
         items: list[dict[str, Any]] = []
         session = 0
@@ -130,12 +130,12 @@ def cars(folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def _turn_of(event: str, items: Sequence[Mapping[str, Any]], times: Sequence[datetime]) -> str | None:
-    """Return the id of the turn with which an event was told; the first of several."""
+    """Return the id of the turn that has most words of an event's description, at its time; the first of several."""
     match = _EVENT.match(event)
     if match is None:
         return None
-    day, hour, told = match.groups()
-    at, wanted = _time(f"{day} {hour}", "%B %d, %Y %I:%M %p"), _words(told)
+    day, hour, described = match.groups()
+    at, wanted = _time(f"{day} {hour}", "%B %d, %Y %I:%M %p"), _words(described)
     near = [
         (len(wanted & _words(item["text"])), item["id"])
         for item, own in zip(items, times, strict=True)

@@ -78,7 +78,7 @@ GOLD = """
 """
 
 
-async def test_an_event_is_told_by_the_turn_of_its_time_with_most_of_its_words(tmp_path: Path) -> None:
+async def test_the_evidence_of_an_event_is_the_turn_of_its_time_with_most_of_its_words(tmp_path: Path) -> None:
     cases = [
         {"gold_memory": gold, "query": "Bob looked at the green panel.", "reasoning_type": "state_shift"}
         for gold in (GOLD, GOLD, "[March 12, 2025] At 8:00 AM, nobody said it.")

@@ -171,7 +171,7 @@ async def test_advice_minds_what_states_an_aversion_and_not_what_an_assistant_sa
     await substrate.store(stated, utterance=Utterance("walks", 0, "user"))
     await substrate.store(stated, utterance=Utterance("talks", 0, "assistant"))
     hits = await substrate.hits(request)
-    minded = {said.speaker: hit.components["preference"] > 0 for hit in hits if (said := hit.record.utterance)}
+    minded = {turn.speaker: hit.components["preference"] > 0 for hit in hits if (turn := hit.record.utterance)}
     assert minded == {"user": True, "assistant": False}
 
 
