@@ -42,6 +42,7 @@ def walk(served: Killed) -> Walk:
     return Walk(served, seed=1)
 
 
+@pytest.mark.timeout(300)  # it walks through every scenario
 def test_every_named_fault_point_is_reached_by_a_scenario_and_every_one_that_is_reached_is_named(walk: Walk) -> None:
     faults = walk.faults(list(SCENARIOS))
     assert walk.points | outbox_points() == POINTS | outbox_points()
