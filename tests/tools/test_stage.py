@@ -158,6 +158,7 @@ def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
 def test_what_is_public_is_the_document_its_page_with_the_licence_of_what_renders_it_and_the_console() -> None:
     assert public_files().keys() == {
         "_headers",
+        "_redirects",
         "console.html",
         "console/console.css",
         "console/console.js",
