@@ -83,7 +83,7 @@ async def cost_of(deployment: Deployment, work: Callable[[], Awaitable[object]])
         ),
         pytest.param("wake", "waiting", {}, {"local.run": 6}, id="wake"),
         pytest.param("describe", None, {}, {"local.run": 6}, id="describe"),
-        pytest.param("erase", None, {"term": "nowhere"}, {"local.run": 10}, id="erase a term"),
+        pytest.param("erase", None, {"term": "nowhere"}, {"local.run": 7}, id="erase a term"),
         pytest.param("erase", None, {}, {"local.run": 14, "kv.delete": 1}, id="erase everything"),
     ],
 )

@@ -69,13 +69,12 @@ class Forgetting:
         if not await self._outbox.flush():
             raise Unavailable("the instance has not written everything to D1 yet; try again", code="outbox_waits")
         await self._working.erase(names)
-        suspended = {run.run_id for run in self._journal.runs.naming(names, self._journal.log.texts)}.intersection(
-            self._suspended()
-        )
-        await self._abandon(suspended)
-        if not suspended.issuperset(
-            self._journal.runs.running()
-        ):  # its texts are those of a run under way, and D1 will be owed more of them
+        waiting = self._suspended()
+        naming = {run.run_id for run in self._journal.runs.naming(names, self._journal.log.texts)} if waiting else set()
+        abandoned = naming.intersection(waiting)
+        await self._abandon(abandoned)
+        # Another run's texts are those of a run under way, and D1 will be owed more of them.
+        if not abandoned.issuperset(self._journal.runs.running()):
             raise Conflict("a run was answered meanwhile; try again", code="instance_busy")
         KeptLists(self._local).forget()
         self._journal.erase(names)
