@@ -282,7 +282,7 @@ def _with_neighbours(
     near = f"(n.nearness <= {REACH} OR n.nearness >= {SEAM - REACH})"
     of_candidates = (
         *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
-        *(text["names_time"], text["asking"], f"{text['length']} <= {WINDOW_LIMIT} AND ({_prefers(spaced, language)})"),
+        *(text["names_time"], text["asking"], _prefers(text["length"], spaced, language)),
     )
     whole = (
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
@@ -304,10 +304,11 @@ def _with_neighbours(
         """
 
 
-def _prefers(spaced: str, language: str) -> str:
-    """Return an expression for whether a text states a preference, in a language."""
+def _prefers(length: str, spaced: str, language: str) -> str:
+    """Return an expression for whether a text states a preference, in a language. One too long to count is not read."""
     phrases = indexed_phrases(KINDS[language].preferring, language)
-    return " OR ".join(" AND ".join(f"instr({spaced}, ' {term} ')" for term in phrase) for phrase in phrases)
+    stated = " OR ".join(" AND ".join(f"instr({spaced}, ' {term} ')" for term in phrase) for phrase in phrases)
+    return f"{length} <= {WINDOW_LIMIT} AND ({stated})"
 
 
 def _around(is_chosen: str, is_met: str) -> str:
