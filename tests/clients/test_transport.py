@@ -157,7 +157,9 @@ def test_a_field_that_a_body_does_not_have_is_refused_by_its_name(
     assert server.sent == []
 
 
-@pytest.mark.parametrize("part", ["", ".", "..", None], ids=["nothing", "a dot", "two dots", "None"])
+@pytest.mark.parametrize(
+    "part", ["", ".", "..", None, "\ud800"], ids=["nothing", "a dot", "two dots", "None", "half of a pair"]
+)
 @pytest.mark.parametrize(
     "call",
     [
@@ -179,33 +181,22 @@ def test_what_cannot_be_one_part_of_an_address_is_refused_before_anything_is_sen
 
 
 @pytest.mark.parametrize(
-    ("call", "code"),
+    "call",
     [
-        pytest.param(lambda retain: retain.memories.get("x" * 70_000), "invalid_request", id="an id that is too long"),
-        pytest.param(lambda retain: retain.memories.get("\ud800"), "invalid_id", id="half of a pair as an id"),
-        pytest.param(lambda retain: retain.runs.start("sdr", "\ud800"), "invalid_request", id="half of a pair to say"),
-        pytest.param(
-            lambda retain: retain.runs.start("sdr", "hello", idempotency_key="schlüssel"), "invalid_request", id="a key"
-        ),
-        pytest.param(
-            lambda retain: retain.runs.stream("sdr", "hello", idempotency_key="schlüssel"),
-            "invalid_request",
-            id="stream",
-        ),
-        pytest.param(
-            lambda retain: retain.runs.start("sdr", "hello", metadata={"rate": math.nan}),
-            "invalid_request",
-            id="no number",
-        ),
+        pytest.param(lambda retain: retain.memories.get("x" * 70_000), id="an id that is too long"),
+        pytest.param(lambda retain: retain.runs.start("sdr", "\ud800"), id="half of a pair to say"),
+        pytest.param(lambda retain: retain.runs.start("sdr", "hello", idempotency_key="schlüssel"), id="a key"),
+        pytest.param(lambda retain: retain.runs.stream("sdr", "hello", idempotency_key="schlüssel"), id="a stream"),
+        pytest.param(lambda retain: retain.runs.start("sdr", "hello", metadata={"rate": math.nan}), id="no number"),
     ],
 )
 def test_what_fits_into_no_request_is_refused_before_it_is_sent(
-    library: Any, kind: str, call: Callable[[Any], Any], code: str
+    library: Any, kind: str, call: Callable[[Any], Any]
 ) -> None:
     server = Server(library)
     with pytest.raises(library.RetainError) as refused:
         server.calling(kind, call)
-    assert (refused.value.code, refused.value.status, server.sent) == (code, None, [])
+    assert (refused.value.code, refused.value.status, server.sent) == ("invalid_request", None, [])
 
 
 def test_a_run_without_an_input_is_refused_by_its_name(library: Any, kind: str) -> None:
