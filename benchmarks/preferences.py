@@ -29,8 +29,12 @@ from typing import Any
 
 from retain.json_text import read_own_json
 
-FORMS = {"explicit": "explicit_preference", "choice": "implicit_preference/choice-based"}
-FORMS |= {"persona": "implicit_preference/persona-driven"}
+FORMS = {
+    "explicit": "explicit_preference",
+    "choice": "implicit_preference/choice-based",
+    "persona": "implicit_preference/persona-driven",
+}
+"""The files of PrefEval, by what they are called here."""
 _ANSWER = "Thank you for telling me. I'll keep that in mind."
 _FIRST_DAY = datetime(2025, 1, 1, 10, tzinfo=UTC)
 _LEAST_TOPICS = 5
