@@ -22,14 +22,14 @@ VISIBLE = [
 
 def test_a_kept_text_is_that_of_its_arguments() -> None:
     kept = (full_text._sql, candidates._with_neighbours)
-    cases = list(itertools.product(VISIBLE, QUERIES, (PRESENT, EARLIER), (None, {"a": 1}), ("en", "es")))
+    cases = list(itertools.product(VISIBLE, QUERIES, (PRESENT, EARLIER), (None, {"a": 1}), (None, "en", "es")))
 
     def made(case: int) -> list[object]:
         visible, query, texts, met, language = cases[case]
         stems = [query.terms(stem) for stem in query.counted_stems]
         return [
             full_text.full_text(visible, query, texts),
-            with_neighbours(visible, ["a"], stems, adjacent=True, met=met, language=language),
+            with_neighbours(visible, ["a"], stems, adjacent=True, met=met, preferring=language),
         ]
 
     found = [made(case) for case in range(len(cases))]

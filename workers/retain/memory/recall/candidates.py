@@ -12,7 +12,6 @@ from functools import lru_cache
 
 from retain.memory.filters import FIELDS, UNCONDITIONAL
 from retain.memory.recall.evidence import REACH, SEAM, STEMS_EACH
-from retain.memory.recall.languages.detection import ENGLISH
 from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.languages.reading import indexed_phrases
 from retain.memory.recall.preparation import SPAN, WINDOW_LIMIT
@@ -241,7 +240,7 @@ def with_neighbours(
     *,
     adjacent: bool,
     met: Mapping[str, int] | None = None,
-    language: str = ENGLISH,
+    preferring: str | None = None,
 ) -> Statement:
     """Return the statement for the rows of these records and of the turns around them: `found`, as `SearchRow` has them.
 
@@ -252,8 +251,8 @@ def with_neighbours(
 
     adjacent: what was recorded just before and after the first of them, outside conversations, is in it, too: what belongs
     to one event is recorded together, and may share no word with the query. met: the numbers of all records that meet the
-    condition, by id, if that is known: then no other is read. language: of the query; what states a
-    preference is looked for in it alone.
+    condition, by id, if that is known: then no other is read. preferring: the language in which a text may state a
+    preference; None if none is looked for.
     """
     where, values = visible.where()
     asked = {
@@ -267,13 +266,13 @@ def with_neighbours(
     # of what was found without the filter, what does not meet it brings no neighbours
     is_chosen, own = (where, values) if visible.is_filtered and met is None else ("true", ())
     forms = tuple(map(len, stems))
-    sql = _with_neighbours(forms, visible.known_at_ms, where, is_chosen, met is not None, language)
+    sql = _with_neighbours(forms, visible.known_at_ms, where, is_chosen, met is not None, preferring)
     return sql, (json.dumps(asked), *own, *values)
 
 
 @lru_cache(maxsize=KEPT_STATEMENTS)
 def _with_neighbours(
-    forms: tuple[int, ...], known: int | None, where: str, is_chosen: str, has_met: bool, language: str
+    forms: tuple[int, ...], known: int | None, where: str, is_chosen: str, has_met: bool, preferring: str | None
 ) -> str:
     """Return the text of the statement. forms: how many terms each stem has. is_chosen: a condition on the records."""
     then = "" if known is None else f"LEFT JOIN memory_earlier e ON e.record_id = r.id AND {earlier_then('e', known)}"
@@ -282,7 +281,7 @@ def _with_neighbours(
     near = f"(n.nearness <= {REACH} OR n.nearness >= {SEAM - REACH})"
     of_candidates = (
         *("r.number", "r.content_hash", "r.importance", "r.confidence", "r.speaker"),
-        *(text["names_time"], text["asking"], _prefers(text["length"], spaced, language)),
+        *(text["names_time"], text["asking"], _prefers(text["length"], spaced, preferring)),
     )
     whole = (
         f"CASE WHEN n.length <= CASE WHEN place < {FIRST} THEN {FIRST_WHOLE} ELSE {WHOLE} END AND nearness <= {REACH}"
@@ -304,8 +303,10 @@ def _with_neighbours(
         """
 
 
-def _prefers(length: str, spaced: str, language: str) -> str:
+def _prefers(length: str, spaced: str, language: str | None) -> str:
     """Return an expression for whether a text states a preference, in a language. One too long to count is not read."""
+    if language is None:
+        return "0"
     phrases = indexed_phrases(KINDS[language].preferring, language)
     stated = " OR ".join(" AND ".join(f"instr({spaced}, ' {term} ')" for term in phrase) for phrase in phrases)
     return f"{length} <= {WINDOW_LIMIT} AND ({stated})"

@@ -93,9 +93,10 @@ class Candidate:
     content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
     `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
-    a standing instruction. preference: it states a preference or an aversion. at_ms: when it was uttered, else when it
-    became valid. following: cosine of the query and the turn after it, 0 without one. bm25, exact: 0 when full text did not
-    find it. context: BM25 of the words of the query's context. score, components: filled in by `rank`.
+    a standing instruction. preference: it states a preference or an aversion, and the query asks for advice. at_ms: when it
+    was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. bm25,
+    exact: 0 when full text did not find it. context: BM25 of the words of the query's context. score, components: filled in
+    by `rank`.
     """
 
     id: str
@@ -174,7 +175,7 @@ def rank(
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "user": chosen.user if c.by_user and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
-            "preference": chosen.preference * s if c.preference and query.advice else 0.0,
+            "preference": chosen.preference * s if c.preference else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
             "alone": alone * s if c.place is None else 0.0,
             "asking": chosen.asking * s * c.asking,

@@ -325,7 +325,7 @@ class Recall:
                     stems,
                     adjacent=known is None and evidence.has_meaning,
                     met=evidence.met,
-                    language=query.language,
+                    preferring=query.language if query.advice else None,
                 ),
                 facts_of_messages(visible.tenant_id, chosen, visible.at_ms, visible.known_at_ms),
             ]
