@@ -38,20 +38,28 @@ async def test_what_the_user_said_comes_before_the_answer_that_repeats_it(substr
     await talk(substrate)
     hits = await substrate.hits("With which service do I deploy my site?")
     assert [hit.record.content for hit in hits] == [ASKED, ANSWERED]
-    assert [hit.components["user"] > 0 for hit in hits] == [True, False]
+    assert [hit.components["assistant"] < 0 for hit in hits] == [False, True]
 
 
 @pytest.mark.parametrize("query", ["How did you say that I deploy my site?", "Summarise how I deploy my site"])
-async def test_a_query_for_an_answer_or_a_summary_does_not_prefer_the_user(substrate: Substrate, query: str) -> None:
+async def test_a_query_for_an_answer_or_a_summary_does_not_put_answers_below(substrate: Substrate, query: str) -> None:
     await talk(substrate)
-    assert {hit.components["user"] for hit in await substrate.hits(query)} == {0.0}
+    assert {hit.components["assistant"] for hit in await substrate.hits(query)} == {0.0}
 
 
-@pytest.mark.parametrize("speaker", ["Ann", "assistant", "tool", "?"])
-async def test_only_the_role_of_a_user_is_preferred(substrate: Substrate, speaker: str) -> None:
+@pytest.mark.parametrize(("speaker", "lower"), [("Ann", False), ("?", False), ("AI", True), ("tool", True)])
+async def test_only_the_roles_of_an_assistant_are_put_below(substrate: Substrate, speaker: str, lower: bool) -> None:
     await substrate.store(ASKED, utterance=Utterance("chat", 0, speaker, NOW))
     [hit] = await substrate.hits("deploy site")
-    assert hit.components["user"] == 0.0
+    assert (hit.components["assistant"] < 0) == lower
+
+
+async def test_a_fact_beside_a_chat_is_not_put_below_what_the_user_said(substrate: Substrate) -> None:
+    for place, content in enumerate(("What do you use a phone for?", "I use the phone for films.", "Films on a phone are fun.")):
+        await substrate.store(content, utterance=Utterance("chat", place, "user", NOW))
+    await substrate.store("My phone is a Fairphone 5.")
+    hits = await substrate.hits("Which phone do I use?")
+    assert hits[0].record.content == "My phone is a Fairphone 5."
 
 
 async def test_what_was_recorded_around_a_good_hit_comes_before_what_was_recorded_at_another_time(

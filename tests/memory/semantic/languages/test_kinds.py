@@ -299,11 +299,11 @@ async def test_what_a_user_said_comes_first_unless_the_answer_is_asked_for_in_an
         (("user", "Ich streiche die Küche gelb."), ("assistant", "Die Küche wird gelb, streiche sie zweimal."))
     ):
         await substrate.store(content, utterance=Utterance("chat", place, speaker, NOW_MS))
-    raised = {
-        query: [hit.components["user"] > 0 for hit in await substrate.hits(query) if hit.record.content[0] == "I"]
+    lowered = {
+        query: [hit.components["assistant"] < 0 for hit in await substrate.hits(query) if hit.record.content[0] == "D"]
         for query in ("Welche Farbe bekommt die Küche?", "Was hast du zur Küche gesagt?")
     }
-    assert [*raised.values()] == [[True], [False]]
+    assert [*lowered.values()] == [[True], [False]]
 
 
 def test_a_word_of_another_language_is_not_an_english_pronoun() -> None:

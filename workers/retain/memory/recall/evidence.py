@@ -10,7 +10,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, Literal, NamedTuple
 
 from retain.memory.recall.preparation import PART_CHARACTERS, SIGNATURE_BITS, SPAN, WINDOW_LIMIT
-from retain.memory.recall.query import Query, is_assistant, is_user
+from retain.memory.recall.query import Query, is_assistant
 from retain.memory.recall.ranking import BM25_K1, COSINES, Candidate, Place, Turns
 from retain.memory.recall.weights import Weights
 
@@ -279,16 +279,16 @@ class _Stems(dict[tuple[int, ...], frozenset[str]]):
         return found
 
 
-class _Speakers(dict[str | None, tuple[bool, bool, bool]]):
-    """Of each speaker: whether the query names them, and whether they are the user of an assistant, or the assistant."""
+class _Speakers(dict[str | None, tuple[bool, bool]]):
+    """Of each speaker: whether the query names them, and whether they are an assistant."""
 
     def __init__(self, query: Query) -> None:
         super().__init__()
         self._query = query
 
-    def __missing__(self, speaker: str | None) -> tuple[bool, bool, bool]:
+    def __missing__(self, speaker: str | None) -> tuple[bool, bool]:
         """Judge a speaker."""
-        self[speaker] = found = (self._query.names(speaker), is_user(speaker), is_assistant(speaker))
+        self[speaker] = found = (self._query.names(speaker), is_assistant(speaker))
         return found
 
 
@@ -298,9 +298,9 @@ def _candidate(
     following: SearchRow | None,
     evidence: Evidence,
     has: frozenset[str],
-    speaks: tuple[bool, bool, bool],
+    speaks: tuple[bool, bool],
 ) -> Candidate:
-    by_named, by_user, by_assistant = speaks
+    by_named, by_assistant = speaks
     return Candidate(
         id=row.id,
         content_hash=row.content_hash,
@@ -314,7 +314,7 @@ def _candidate(
         importance=float(row.importance),
         confidence=float(row.confidence),
         by_named=by_named,
-        by_user=by_user,
+        by_assistant=by_assistant,
         standing=row.id in evidence.standing and not by_assistant,
         preference=bool(row.prefers) and not by_assistant,
         at_ms=row.at_ms,

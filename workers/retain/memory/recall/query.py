@@ -28,7 +28,6 @@ CONTEXT_WORDS = 20
 """The last of their words that rank what is found."""
 ROLES = frozenset(("user", "assistant", "system", "tool", "human", "ai"))
 """Speakers whose name does not identify a person."""
-_USERS = frozenset(("user", "human"))
 _ASSISTANTS = frozenset(("assistant", "ai", "system", "tool"))
 QUOTATION = 0.1
 """Weight of a quotation, which is often mere emphasis; an address or an id has 1."""
@@ -115,11 +114,6 @@ class Query:
             return False
         asked = {term for one in self.stems for term in self.terms(one)}
         return any(stem(word) in asked for word in words(speaker))
-
-
-def is_user(speaker: str | None) -> bool:
-    """Return whether a speaker is the user of an assistant, by role."""
-    return speaker is not None and speaker.lower() in _USERS
 
 
 def is_assistant(speaker: str | None) -> bool:

@@ -16,8 +16,8 @@
                          evening or the next morning, among much else
           + fullness   * the record's length up to 400 characters, if the query asks for a time alone: a greeting
                          says less of a day than what followed
-          + user       if the record is what a user said to an assistant, and the query does not ask for what was answered:
-                         answers are long and repeat the words of what they answer
+          + assistant  if the record is what an assistant said, unless the query asks for what was answered: answers are
+                         long and repeat the words of what they answer
           + standing   if the record is a standing instruction, and the query a request
           + preference * s, if the record states a preference or an aversion, and the query asks for advice
           + speaker    * s, if the query names who said it
@@ -92,7 +92,7 @@ class Candidate:
 
     content_hash: equal to that of its copies in other scopes. place: None outside a conversation. has: the query's stems
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
-    `preparation.signature`. by_named: the query names its speaker. by_user: a user said it to an assistant. standing: it is
+    `preparation.signature`. by_named: the query names its speaker. by_assistant: an assistant said it. standing: it is
     a standing instruction. preference: it states a preference or an aversion, and the query asks for advice. at_ms: when it
     was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. bm25,
     exact: 0 when full text did not find it. context: BM25 of the words of the query's context. score, components: filled in
@@ -111,7 +111,7 @@ class Candidate:
     importance: float
     confidence: float
     by_named: bool
-    by_user: bool
+    by_assistant: bool
     standing: bool
     preference: bool
     at_ms: int
@@ -173,7 +173,7 @@ def rank(
             "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
             "dated": dated.get(c.id, 0.0),
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
-            "user": chosen.user if c.by_user and query.of_user else 0.0,
+            "assistant": chosen.assistant if c.by_assistant and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
             "preference": chosen.preference * s if c.preference else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,

@@ -27,12 +27,12 @@ class Weights:
     reported: float = 1.5
     only_dated: float = 30.0
     fullness: float = 1.0
-    user: float = 1.5
     standing: float = 2.0
     preference: float = 2.0
     speaker: float = 0.5
     alone: float = 1.0
     asking: float = -1.0
+    assistant: float = -1.5
     exact: float = 9.0
     importance: float = 1.0
     confidence: float = 1.0
