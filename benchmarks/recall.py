@@ -13,6 +13,7 @@ With `--check` the command fails when Retain is below full text alone or rank fu
 questions. With `--cache` it keeps the loaded databases in a folder, until the data, the schema or the preparation changes.
 
     make bench-recall DATA=path/to/bench-data
+    python -m benchmarks.recall path/to/data --table static-multilingual-256
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from retain.host.connection import open_connection, open_database
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.json_text import read_own_json
-from retain.memory.recall.words import STOP, words
+from retain.memory.recall.words import STOP, without_runs, words
 from retain.memory.records.limits import MAX_CONTENT_BYTES
 from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.records.vector_names import vector_namespace
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
-from retain.models.embedders.static import StaticEmbedder
+from retain.models.embedders.static import MODEL, TABLES, StaticEmbedder, table_file
 
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = ("full text", "vectors", "rank fusion", "retain")
@@ -134,10 +135,15 @@ async def load(
     clock.set(recorded_ms[-1])
     plain = sqlite3.connect(":memory:")
     plain.execute("CREATE VIRTUAL TABLE t USING fts5 (content, tokenize = 'porter unicode61')")
-    plain.executemany("INSERT INTO t (content) VALUES (?)", [(item["text"],) for item in items])
+    plain.executemany("INSERT INTO t (content) VALUES (?)", [(_spaced(item["text"]),) for item in items])
     found = (await sql.run("SELECT id, json_extract(source, '$.message') AS item FROM memory_records")).rows
     item_of = {str(row["id"]): str(row["item"]) for row in found}
     return Loaded(memory, plain, items, recorded_ms, item_of, index, scope)
+
+
+def _spaced(text: str) -> str:
+    """Return a text as full text alone reads it: of scripts without spaces between words, the pairs of letters."""
+    return text if without_runs(text) == text else " ".join(words(text))
 
 
 def _timeline(start_ms: int, spoken: Sequence[int | None]) -> Iterator[int]:
@@ -220,7 +226,7 @@ async def measure(path: Path, embedder: StaticEmbedder, cache: Path | None = Non
     """Measure one file, print how long a recall took, and return the measures. context: ask within sessions."""
     results: dict[tuple[str, str], list[tuple[float, ...]]] = defaultdict(list)
     spent_ms: list[float] = []
-    kept_as = f"{path.name.partition('.')[0]}-{_digest(path)}"
+    kept_as = f"{path.name.partition('.')[0]}-{embedder.model}-{_digest(path)}"
     for number, conversation in enumerate(conversations(path)):
         kept = None if cache is None else cache / f"{kept_as}-{number}"
         loaded = await load(number, conversation, embedder, kept)
@@ -288,6 +294,7 @@ def main() -> None:
     parser.add_argument(
         "--context", action="store_true", help="ask messages of a session with what was said before them"
     )
+    parser.add_argument("--table", choices=sorted(TABLES), default=MODEL, help="the embedding table")
     parser.add_argument("--check", action="store_true", help="fail if retain is below full text alone or rank fusion")
     options = parser.parse_args()
     files = sorted(path for path in options.data.glob("*.jsonl.gz") if re.search(options.only or "", path.name))
@@ -295,7 +302,7 @@ def main() -> None:
         raise SystemExit(f"there is no benchmark data in {options.data}: give the folder of *.jsonl.gz files")
     if options.cache is not None:
         options.cache.mkdir(parents=True, exist_ok=True)
-    embedder = StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")
+    embedder = StaticEmbedder(ROOT / "models" / table_file(options.table), model=options.table)
     below: list[str] = []
     for path in files:
         results = asyncio.run(measure(path, embedder, options.cache, context=options.context))

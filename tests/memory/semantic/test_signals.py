@@ -54,8 +54,10 @@ async def test_only_the_roles_of_an_assistant_are_put_below(substrate: Substrate
     assert (hit.components["assistant"] < 0) == lower
 
 
-async def test_a_fact_beside_a_chat_is_not_put_below_what_the_user_said(substrate: Substrate) -> None:
-    for place, content in enumerate(("What do you use a phone for?", "I use the phone for films.", "Films on a phone are fun.")):
+async def test_a_fact_next_to_a_chat_is_not_put_below_what_the_user_said(substrate: Substrate) -> None:
+    for place, content in enumerate(
+        ("What do you use a phone for?", "I use the phone for films.", "Films on a phone are fun.")
+    ):
         await substrate.store(content, utterance=Utterance("chat", place, "user", NOW))
     await substrate.store("My phone is a Fairphone 5.")
     hits = await substrate.hits("Which phone do I use?")
