@@ -145,20 +145,33 @@ async def test_an_instance_that_has_had_other_runs_since_rebuilds_the_lost_one()
         assert (await one.show(other["run_id"]))["status"] == "waiting"
 
 
-@pytest.mark.parametrize("method", ["show", "answer", "cancel"])
-async def test_a_lost_run_whose_request_was_repeated_and_runs_as_another_one_is_refused(method: str) -> None:
+@pytest.mark.parametrize("method", ["show", "answer", "cancel", "daily"])
+async def test_a_lost_run_whose_request_was_repeated_and_runs_as_another_one_is_cancelled(method: str) -> None:
     async with desk() as one:
         lost = await one.ask()
         await one.deployment.lose(NAME)
-        await one.deployment.run("clerk", "another")  # an object that has a run does not ask D1 for the key
+        other = await one.deployment.run("clerk", "another")  # an object that has a run does not ask D1 for the key
         again = await one.deployment.run("clerk", "pay AB-1", key="k")
         assert again["run_id"] != lost
-        fields: dict[str, Any] = {"call": "1.0", "approved": True, "by": ANN, "reason": None}
-        with raises(Conflict, code="idempotency_key_reused"):
-            await one.deployment.ask("clerk", method, run_id=lost, **fields)
-        await answer(one.deployment, again["run_id"])
-        assert (await one.show(again["run_id"]))["status"] == "completed"
-        assert len(one.pay.asked) == 1
+        for run in (other, again):
+            await answer(one.deployment, run["run_id"])
+        await one.deployment.settled()
+        if method == "answer":
+            with raises(Conflict, code="run_cancelled"):
+                await answer(one.deployment, lost)
+        elif method == "daily":
+            one.deployment.clock.advance(26 * HOUR_MS)
+            counts = await ask_for_overdue(one.deployment.sql, LocalInstances(one.deployment), one.deployment.clock)
+            assert counts == {"asked": 1, "failed": 0}
+        else:
+            await one.deployment.ask("clerk", method, run_id=lost, by=ANN, reason=None)
+        await one.deployment.recover()
+        assert (await one.show(lost))["status"] == "cancelled"
+        [row] = await one.deployment.rows(f"SELECT status, waiting_for FROM agent_runs WHERE run_id = '{lost}'")
+        assert (row["status"], row["waiting_for"], await one.parked()) == ("cancelled", None, [])
+        assert len(one.pay.asked) == 2
+        if method != "daily":  # by then the object has forgotten the others
+            await check_d1_agrees(one.deployment)
 
 
 async def test_a_call_that_names_a_run_which_nobody_has_writes_nothing() -> None:

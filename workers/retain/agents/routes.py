@@ -155,7 +155,7 @@ _AGENT = "/v1/agents/{tenant}/{agent_type}"
 _INSTANCE = f"{_AGENT}/instances/{{instance_id}}"
 _RUN = f"{_INSTANCE}/runs/{{run_id}}"
 _OF_AN_INSTANCE: tuple[Code, ...] = ("no_such_instance", "unknown_agent", "invalid_agent_type", "invalid_instance_id")
-_OF_A_RUN: tuple[Code, ...] = ("no_such_run", "idempotency_key_reused", "invalid_id", *_OF_AN_INSTANCE)
+_OF_A_RUN: tuple[Code, ...] = ("no_such_run", "invalid_id", *_OF_AN_INSTANCE)
 _STREAMED = ("application/json", "text/event-stream")
 RESOURCE: Resource[AgentsContext] = Resource(
     "Agents",

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity, claimed, instance_of, require_claimed
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.runs.events import CancelRequested
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import Conflict, RetainError, Unavailable
+from retain.errors import RetainError, Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
 from retain.ports import AgentInstances, Clock, Row, Sql
@@ -43,11 +45,14 @@ RETURNING run_id, tenant_id, agent_type, instance_id
 LATE_MS = 3_600_000
 """How long after a wait should have ended the daily work asks the instance for it."""
 OVERDUE_AT_ONCE = 50
+_REPEATED = "the instance lost its storage, and another run has the repeated request"
 
 _log = logging.getLogger(__name__)
 
 
-Requeue = Callable[[str, RunRequest, int], bool]
+REPETITION = "repetition"
+"""Who cancels a lost run whose request runs as another one by now."""
+Requeue = Callable[[str, RunRequest, int, CancelRequested | None], bool]
 
 
 class ParkedRuns:
@@ -64,7 +69,8 @@ class ParkedRuns:
         key_taken: Callable[[str | None, str], bool],
         set_alarm: Callable[[], Awaitable[None]],
     ) -> None:
-        """requeue: queues a run again that was queued at a time; returns False if the object knows it.
+        """requeue: queues a run again that was queued at a time, and cancels it if asked to; returns False if the object
+        knows it.
         key_taken: whether another run of the object than this one, queued or not, has a key.
         """
         self._identity = identity
@@ -80,8 +86,8 @@ class ParkedRuns:
     async def restore(self, run_id: str) -> None:
         """Rebuild a run that waits, or is queued, and that the object does not know; set its alarm.
 
-        Raises: Conflict (code `idempotency_key_reused`) when its request was repeated since and runs as another run: what
-            that does is not to be done twice; Unavailable. Then nothing was written.
+        If its request was repeated since and runs as another run, it is cancelled, by `REPETITION`: what that does is not
+        to be done twice. Raises: Unavailable; then nothing was written.
         """
         if await self._rebuilt(run_id):
             await self._set_alarm()
@@ -103,22 +109,21 @@ class ParkedRuns:
         run = OpenRun.stored(run_id, row["request"], row["context"])
         if self._journal.served_user() not in (None, run.request.user_id):
             return False
-        self._require_free_key(run)
-        if not events.rows:
-            return self._requeue(run_id, run.request, int(row["parked_at_ms"]))
         if run.agent is not None:
             await self._agent.restore(run.agent)
             if self._journal.runs.knows(run_id):
                 return False
-            self._require_free_key(run)
+        repeated = self._key_taken(run.request.idempotency_key, run_id)
+        cancelled = CancelRequested(max(run.state.turn, 1), REPETITION, _REPEATED) if repeated else None
+        if repeated:  # the key is the other run's
+            run = replace(run, request=replace(run.request, idempotency_key=None))
+        if not events.rows:
+            return self._requeue(run_id, run.request, int(row["parked_at_ms"]), cancelled)
         self._local.atomically(partial(self._write, run, row, events.rows))
+        if cancelled is not None:
+            self._journal.append(self._journal.load(run_id), cancelled)
         _log.warning("a waiting run was rebuilt", extra={"run_id": run_id})
         return True
-
-    def _require_free_key(self, run: OpenRun) -> None:
-        """Refuse a run whose key another run has. Only an object without any run asks D1 for the run with a key."""
-        if self._key_taken(run.request.idempotency_key, run.run_id):
-            raise Conflict("another run of the instance has this run's key", code="idempotency_key_reused")
 
     async def restore_by_key(self, idempotency_key: str | None) -> None:
         """Rebuild the waiting run with this key, if an object without any run may have lost it. As `restore`."""

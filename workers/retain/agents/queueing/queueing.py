@@ -131,11 +131,13 @@ class Queueing:
         if copy is not None:
             self._owe(copy)
 
-    def restore(self, run_id: str, request: RunRequest, at_ms: int) -> bool:
-        """Queue a run again that the object has lost; return False if it knows the run."""
+    def restore(self, run_id: str, request: RunRequest, at_ms: int, cancelled: CancelRequested | None) -> bool:
+        """Queue a run again that the object has lost, and end it if it is cancelled; return False if it knows the run."""
         if run_id in self.queue:
             return False
         self.queue.add(QueuedRun(run_id, request, at_ms))
+        if cancelled is not None:
+            self.cancel(run_id, cancelled.by, cancelled.reason)
         return True
 
     def key_taken(self, key: str | None, run_id: str) -> bool:
