@@ -167,6 +167,11 @@ async def test_a_server_of_an_unknown_version_is_refused() -> None:
         await McpClient(Server(initialize={"protocolVersion": "1999-01-01"}, list=listed())).tools({"search"})
 
 
+async def test_a_server_that_was_made_for_2024_11_05_lists_its_tools() -> None:
+    server = Server(initialize={"protocolVersion": "2024-11-05"}, list=listed())
+    assert [tool.name for tool in await McpClient(server).tools({"search"})] == ["search"]
+
+
 async def test_a_session_that_ended_is_begun_again_once_and_the_call_keeps_its_key() -> None:
     ended = iter([{"content": []}, HttpResponse(404, {}, b""), {"content": [{"type": "text", "text": "yes"}]}])
     server = Server(call=lambda message: next(ended))
@@ -379,13 +384,30 @@ async def test_a_server_that_became_a_later_one_is_agreed_with_again() -> None:
     assert server.seen[-1][1]["mcp-protocol-version"] == "2026-07-28"
 
 
-async def test_a_call_that_is_refused_for_its_arguments_is_not_repeated() -> None:
-    server = Server(discover=MODERN, list=listed(), call=lambda message: refused(message, -32602))
+@pytest.mark.parametrize("status", [400, 404])
+@pytest.mark.parametrize("code", [-32602, -32603, -32000])
+@pytest.mark.parametrize("discover", [MODERN, HttpResponse(400, {}, b"")], ids=["2026-07-28", "greeted"])
+async def test_a_call_that_the_server_answers_with_an_error_is_not_repeated(
+    discover: object, code: int, status: int
+) -> None:
+    server = Server(discover=discover, list=listed(), call=lambda message: refused(message, code, status=status))
     client = McpClient(server)
     await client.tools({"search"})
     with pytest.raises(UpstreamFailed, match="it refused the request: no"):
         await client.call("search", {}, "one", OBJECT)
     assert server.methods().count("tools/call") == 1
+
+
+async def test_a_session_whose_end_the_server_answers_with_the_call_s_id_is_begun_again_by_the_next_one() -> None:
+    server = Server(list=listed(), call={"content": []})
+    client = McpClient(server)
+    await client.tools({"search"})
+    server.answers["call"] = lambda message: refused(message, -32001, status=404)
+    with pytest.raises(UpstreamFailed):
+        await client.call("search", {}, "one", OBJECT)
+    server.answers["call"] = {"content": []}
+    await client.call("search", {}, "two", OBJECT)
+    assert server.methods().count("initialize") == 2
 
 
 async def test_a_result_that_asks_for_input_is_a_failed_call() -> None:

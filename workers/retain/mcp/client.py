@@ -33,6 +33,8 @@ _ACCEPT = "application/json, text/event-stream"
 _SESSION = "mcp-session-id"
 _VERSION = "mcp-protocol-version"
 _MAX_SESSION_CHARACTERS = 1024
+_GREETED = ("2024-11-05", *HANDSHAKE_VERSIONS)
+"""Versions that a server may answer `initialize` with. The first is older than this transport; its tools are the same."""
 _UNSUPPORTED, _NO_METHOD, _NOT_A_REQUEST = -32022, -32601, -32600
 _NO_VERDICT = (401, 403, 429, 502, 503, 504)
 """Statuses that say nothing about what a server speaks."""
@@ -113,10 +115,10 @@ class McpClient:
         is_known = self._agreed is not None
         agreed = self._agreed or await self._agree()
         response, number = await self._send(agreed, method, params, key, schema)
-        if is_known and _is_outdated(agreed, response, number):
-            # The server refused the message before it looked at it: asking again repeats nothing.
-            self._agreed = None
-            response, number = await self._send(await self._agree(), method, params, key, schema)
+        if is_known and response.status in (400, 404):
+            self._agreed = None  # it may have forgotten the session, or speak something else by now
+            if _is_unread(response, number):
+                response, number = await self._send(await self._agree(), method, params, key, schema)
         return _result(response, number)
 
     async def _agree(self) -> _Agreement:
@@ -133,7 +135,7 @@ class McpClient:
         if isinstance(refused, dict) and refused.get("code") == _UNSUPPORTED:
             more = refused.get("data")
             versions = more.get("supported") if isinstance(more, dict) else None
-            if isinstance(versions, list) and not any(version in versions for version in HANDSHAKE_VERSIONS):
+            if isinstance(versions, list) and not any(version in versions for version in _GREETED):
                 raise _failed("it speaks no version of the protocol that Retain speaks")
         self._agreed = await self._introduced()
         return self._agreed
@@ -142,7 +144,7 @@ class McpClient:
         introduction: JsonObject = {"protocolVersion": HANDSHAKE_VERSIONS[-1], "capabilities": {}, "clientInfo": _SELF}
         response, number = await self._send(_UNKNOWN, "initialize", introduction)
         version = _result(response, number).get("protocolVersion")
-        if not isinstance(version, str) or version not in HANDSHAKE_VERSIONS:
+        if not isinstance(version, str) or version not in _GREETED:
             raise _failed("it speaks no version of the protocol that Retain speaks")
         headers = {_VERSION: version}
         session = response.headers.get(_SESSION)
@@ -177,14 +179,14 @@ class McpClient:
         return await self._deliver(message, headers, key), number
 
 
-def _is_outdated(agreed: _Agreement, response: HttpResponse, number: int) -> bool:
-    """Return whether a server refuses what it agreed to: it forgot the session, or speaks something else by now."""
-    if response.status not in (400, 404):
-        return False
+def _is_unread(response: HttpResponse, number: int) -> bool:
+    """Return whether a server refused a message before it carried it out: asking again then repeats nothing.
+
+    Servers of every version answer a call that failed with its id, and some with such a status.
+    """
     refused = (_answer(response, number) or {}).get("error")
     code = refused.get("code") if isinstance(refused, dict) else None
-    # Before 2026-07-28 a method's own errors have status 200.
-    return not agreed.enveloped or code in (_UNSUPPORTED, _NO_METHOD, _NOT_A_REQUEST, None)
+    return code in (_UNSUPPORTED, _NO_METHOD, _NOT_A_REQUEST, None)
 
 
 def _check_status(status: int) -> None:
