@@ -6,14 +6,17 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from retain.agents.calls.client import InstanceClient
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.conversations.deletion import delete_conversation
+from retain.agents.execution.executor import MAX_OTHER_RESUMPTIONS
 from retain.agents.identity import instance_of
 from retain.agents.tools.delegation import ATTEMPTS
 from retain.errors import Unavailable
 from tests.agents.stepped_chat import SteppedChat, calls, says
-from tests.support.faults import Fault
+from tests.support.faults import Crash, Fault
 from tests.support.instances import Deployment, LocalInstances, Upstream
 
 Deploy = Callable[..., Deployment]
@@ -129,6 +132,24 @@ async def test_the_delegate_of_a_run_that_is_given_up_is_cancelled(deploy: Deplo
     await deployment.fire_alarms()
     shown = await deployment.ask("boss", "show", run_id=waiting["run_id"])
     assert (shown["status"], shown["error"]["code"]) == ("failed", "no_such_tool")
+    assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
+
+
+async def test_the_delegate_that_works_for_a_run_that_is_interrupted_too_often_is_cancelled(
+    deploy: Deploy, agents: Agents
+) -> None:
+    """The caller is given up while its delegate, in an object of its own, has not ended."""
+    chats = {"boss": SteppedChat(calls(to("clerk"))), "clerk": SteppedChat(PAY)}
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk=CLERK), chat=chats, upstreams=upstreams())
+    deployment.faults.plan(Fault(Crash(), point="instances.call done"))
+    with pytest.raises(Crash):
+        await deployment.run("boss", "go")
+    await deployment.restart()
+    storage = deployment.storages["boss:acme:main"]
+    storage.run("UPDATE turn_state SET resumed = ?", MAX_OTHER_RESUMPTIONS)
+    storage.commit()
+    await deployment.recover()
+    assert json.loads((await run_of(deployment, "boss"))["error"])["code"] == "resumed_too_often"
     assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
 
 

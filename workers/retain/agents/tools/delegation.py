@@ -81,27 +81,35 @@ class Delegation:
         Returns the delegate's result, None without a delegate and while it still stops.
         Raises: Unavailable, then call it again; NotFound when the run's own agent no longer exists.
         """
-        cancelled, pending = run.state.cancel, run.state.pending
-        if cancelled is None or not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+        cancelled = run.state.cancel
+        if cancelled is None:
             return None
-        agent = pending.arguments.get("agent")
-        if not isinstance(agent, str) or agent not in self._delegates(run):
-            return None  # the call was refused
-        request = CancelCallRequest(CallContext.of(run.run_id, pending).key, cancelled.by, cancelled.reason)
-        report = await self._delegate_of(run.run_id, agent).cancel_call(request)
+        report = await self._cancel_called(run, cancelled.by, cancelled.reason)
         return report if isinstance(report, RunResult) else None
 
     async def abandon(self, run: OpenRun, by: str, reason: str | None = None) -> None:
-        """Cancel the delegate for which a run waits, or did last, that ends without it. Idempotent.
+        """Cancel the delegate that works for a run, or for which it waits or did last, that ends without it. Idempotent.
 
         One that is gone with its instance is left. Raises: Unavailable, then call it again.
         """
         delegate = run.state.waited_for
-        if delegate is None:
-            return
-        client = self._client(delegate.agent_type, delegate.instance_id)
         with suppress(NotFound):
-            await client.cancel(CancelRequest(delegate.run_id, by, reason))
+            if delegate is None:
+                await self._cancel_called(run, by, reason)
+            else:
+                client = self._client(delegate.agent_type, delegate.instance_id)
+                await client.cancel(CancelRequest(delegate.run_id, by, reason))
+
+    async def _cancel_called(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
+        """Cancel the delegate that the run's pending call began, or keep it from beginning. None without one."""
+        pending = run.state.pending
+        if not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+            return None
+        agent = pending.arguments.get("agent")
+        if not isinstance(agent, str) or agent not in self._delegates(run):
+            return None  # the call was refused
+        request = CancelCallRequest(CallContext.of(run.run_id, pending).key, by, reason)
+        return await self._delegate_of(run.run_id, agent).cancel_call(request)
 
     async def wake(self, parent: RunReference) -> None:
         """Resume a suspended run whose delegate has ended. If that fails, the run checks on the delegate after a while."""
