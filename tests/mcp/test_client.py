@@ -145,6 +145,26 @@ async def test_events_of_a_stream_that_are_not_messages_are_not_read() -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "form"),
+    [
+        ("application/json", "\ufeff{}"),
+        ("text/event-stream", "\ufeffdata: {}\n\n"),
+        ("Text/Event-Stream; charset=utf-8", "data: {}\n\n"),
+        ("text/event-stream", "data: searching\n\ndata: {}\n\n"),
+        ("text/event-stream", "data: {}\n\ndata: [DONE]\n\n"),
+        ("text/event-stream", "id: 0\rdata\r\r: still here\revent: message\rdata: {}\r"),
+    ],
+    ids=["a byte order mark", "in a stream", "capitals", "a text before", "a text after", "carriage returns"],
+)
+async def test_an_answer_is_found_in_whatever_surrounds_it(kind: str, form: str) -> None:
+    def respond(message: JsonObject) -> HttpResponse:
+        body = answered(message, {"content": [{"type": "text", "text": "yes"}]}).body.decode()
+        return HttpResponse(200, {"content-type": kind}, form.replace("{}", body).encode())
+
+    assert await McpClient(Server(call=respond)).call("search", {}, "key", OBJECT) == "yes"
+
+
+@pytest.mark.parametrize(
     ("status", "kind"), [(400, UpstreamFailed), (404, UpstreamFailed), (429, Unavailable), (503, Unavailable)]
 )
 async def test_a_status_that_is_not_success_is_an_error(status: int, kind: type[RetainError]) -> None:
@@ -398,7 +418,7 @@ async def test_a_call_that_the_server_answers_with_an_error_is_not_repeated(
     assert server.methods().count("tools/call") == 1
 
 
-async def test_a_session_whose_end_the_server_answers_with_the_call_s_id_is_begun_again_by_the_next_one() -> None:
+async def test_an_ended_session_that_is_refused_with_the_id_of_a_call_is_begun_again_by_the_next_call() -> None:
     server = Server(list=listed(), call={"content": []})
     client = McpClient(server)
     await client.tools({"search"})

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -223,13 +224,25 @@ def _answer(response: HttpResponse, number: int) -> JsonObject | None:
 
 
 def _read(response: HttpResponse, number: int) -> JsonObject | None:
-    """Return the one JSON message, or the one of a stream, with the request's id. Raises: ValueError if it is not JSON."""
-    kind = response.headers.get("content-type") or ""
-    text = response.body.decode()
-    texts = _events(text) if kind.startswith("text/event-stream") else [text]
-    for message in [read_json(each) for each in texts if each]:
-        if isinstance(message, dict) and message.get("id") == number and "method" not in message:
-            return message
+    """Return the one JSON message, or the one of a stream, with the request's id. What a stream has besides is ignored.
+
+    Raises: ValueError if it is not JSON.
+    """
+    text = response.body.decode("utf-8-sig")
+    if not (response.headers.get("content-type") or "").lower().startswith("text/event-stream"):
+        return _answering(read_json(text), number) if text else None
+    for data in _events(text):
+        with suppress(ValueError):
+            message = _answering(read_json(data), number)
+            if message is not None:
+                return message
+    return None
+
+
+def _answering(message: object, number: int) -> JsonObject | None:
+    """Return a message if it answers the request with this id, else None."""
+    if isinstance(message, dict) and message.get("id") == number and "method" not in message:
+        return message
     return None
 
 
