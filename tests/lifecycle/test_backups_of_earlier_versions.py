@@ -96,8 +96,9 @@ async def test_a_restore_that_a_worker_has_in_hand_is_not_replaced(world: World)
     with raises(Conflict, code="restore_running"):
         await restored(world, "copy", good.backup_id)
     await jobs.fail(job, "d1_unavailable")
-    assert await jobs.take(job)
+    taken = await jobs.take(job)
+    assert taken is not None
     with raises(Conflict, code="restore_running"):
         await restored(world, "copy", good.backup_id)
-    await jobs.release(job)
+    await jobs.release(taken)
     assert (await restored(world, "copy", good.backup_id)).state == "completed"

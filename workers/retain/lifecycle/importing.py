@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from retain.errors import Conflict, ConstraintViolated, RetainError, Unavailable
@@ -70,9 +70,18 @@ async def import_lines(
 
 
 async def import_read(
-    stores: Stores, tenant_id: str, lines: Sequence[AnyLine], *, items: Items | None, include_erased: bool = False
+    stores: Stores,
+    tenant_id: str,
+    lines: Sequence[AnyLine],
+    *,
+    items: Items | None,
+    include_erased: bool = False,
+    guard: Callable[[], Sequence[Statement]] = list,
 ) -> Imported:
-    """Import lines that were read. Raises: as `import_lines`."""
+    """Import lines that were read. guard: statements that refuse rows and items which may have been erased meanwhile.
+
+    Raises: as `import_lines`; ConstraintViolated by the guard.
+    """
     rows = [line for line in lines if isinstance(line, RowLine)]
     of_items = [line for line in lines if isinstance(line, ItemLine)]
     if of_items and items is None:
@@ -83,8 +92,9 @@ async def import_read(
     erased = NOTHING_ERASED if include_erased else await erased_content(stores.sql, tenant_id)
     kept_rows, kept_items = erased.without(rows), erased.without(of_items)
     try:
-        added = await stores.sql.batch(writing(kept_rows, tenant_id))
+        added = await stores.sql.batch([*writing(kept_rows, tenant_id), *guard()])
     except ConstraintViolated as error:
+        await stores.sql.batch(guard())
         raise Conflict(
             "a row was refused: the tenant was erased, or the row contradicts another", code="row_refused"
         ) from error

@@ -1,7 +1,8 @@
 """Backups: the pages of a tenant's export, kept in the object store.
 
 A page is written to the store before the job's row says so, and the same page again after a crash. While something of the
-tenant is being erased, its backup waits: the erasure also goes through the pages that are there (`erasure/backups.py`).
+tenant is being erased, its backup waits: the erasure also goes through the pages that are there (`erasure/backups.py`). So a
+worker that was slower than its lease writes nothing of what it has read.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Sequence
 from retain.errors import RetainError
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.objects import FORMAT, BackupObjects, Manifest
-from retain.lifecycle.export import export_page
+from retain.lifecycle.export import Page, export_page
 from retain.lifecycle.stores import Stores
 from retain.retention import DAY_MS
 
@@ -67,15 +68,24 @@ class Backups:
     async def resume(self, job: BackupJob) -> BackupJob:
         """Continue a backup for up to 20 pages. Raises: what stopped it, with the job resumable."""
         await self._jobs.refuse_while_erasing(job.tenant_id)
-        if not await self._jobs.take(job):
+        taken = await self._jobs.take(job)
+        if taken is None:
             return await self._jobs.get(job.tenant_id, job.job_id)
+        job = taken
         try:
             for _ in range(PAGES_PER_CALL):
-                job = await self._jobs.get(job.tenant_id, job.job_id)
-                if job.cursor == _END or not await self._write_page(job):
+                if job.cursor == _END:
                     break
-            job = await self._jobs.get(job.tenant_id, job.job_id)
-            if job.cursor == _END and job.state == "running":
+                page = await export_page(self._stores, job.tenant_id, job.cursor)
+                held = await self._jobs.hold(job)
+                if held is None:
+                    break
+                job = held
+                moved = await self._write_page(job, page)
+                if moved is None:
+                    break
+                job = moved
+            if job.cursor == _END:
                 await self._complete(job)
             await self._jobs.release(job)
         except RetainError as error:
@@ -83,20 +93,18 @@ class Backups:
             raise
         return await self._jobs.get(job.tenant_id, job.job_id)
 
-    async def _write_page(self, job: BackupJob) -> bool:
-        """Write the next page; return False if an erasure or another worker came between."""
+    async def _write_page(self, job: BackupJob, page: Page) -> BackupJob | None:
+        """Write the next page; return the job as it is then, None if an erasure or another worker came between."""
         objects = self.of(job.tenant_id)
-        page = await export_page(self._stores, job.tenant_id, job.cursor)
         await objects.put_page(job.job_id, job.pages, page.text)
         counts = {
             "lines": job.counts.get("lines", 0) + len(page.lines) - 1,
             "bytes": job.counts.get("bytes", 0) + len(page.text.encode()),
         }
-        if await self._jobs.move(job, page.cursor or _END, counts):
-            return True
-        if not await self._jobs.overtaken(job):
+        moved = await self._jobs.move(job, page.cursor or _END, counts)
+        if moved is None and not await self._jobs.overtaken(job):
             await objects.remove_page(job.job_id, job.pages)
-        return False
+        return moved
 
     async def _complete(self, job: BackupJob) -> None:
         objects, now = self.of(job.tenant_id), self._stores.clock()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from retain.errors import Conflict, NotFound
@@ -29,18 +29,25 @@ SELECT 1 FROM erasure_receipts WHERE tenant_id IN (SELECT value FROM json_each(?
 """
 _NOT_ERASING = """NOT EXISTS (SELECT 1 FROM erasure_receipts e WHERE e.tenant_id = backup_jobs.tenant_id
   AND e.state = 'running')"""
+_OWN = f"job_id = ?1 AND state = 'running' AND lease_until_ms = ?2 AND {_NOT_ERASING}"
+_HELD = f"{_OWN} AND lease_until_ms > ?3"
+"""After its lease an erasure does not wait for the worker any more."""
+_HOLD = f"UPDATE backup_jobs SET lease_until_ms = ?4 WHERE {_HELD} RETURNING job_id"
+# What a restore wrote was guarded, and may have taken longer than the lease.
 _MOVE = f"""
-UPDATE backup_jobs SET cursor = ?, pages = pages + 1, counts = ?, error = NULL, lease_until_ms = ?, updated_at_ms = ?
-WHERE job_id = ? AND state = 'running' AND pages = ? AND {_NOT_ERASING} RETURNING job_id
+UPDATE backup_jobs SET cursor = ?5, pages = pages + 1, counts = ?6, error = NULL, lease_until_ms = ?4, updated_at_ms = ?3
+WHERE {_OWN} AND (kind = 'restore' OR lease_until_ms > ?3) RETURNING job_id
 """
 _COMPLETE = f"""
-UPDATE backup_jobs SET state = 'completed', completed_at_ms = ?, updated_at_ms = ?, error = NULL, lease_until_ms = 0
-WHERE job_id = ? AND state = 'running' AND {_NOT_ERASING} RETURNING job_id
+UPDATE backup_jobs SET state = 'completed', completed_at_ms = ?3, updated_at_ms = ?3, error = NULL, lease_until_ms = 0
+WHERE {_OWN} RETURNING job_id
 """
-_NOTE = "UPDATE backup_jobs SET error = ?, updated_at_ms = ?, lease_until_ms = 0 WHERE job_id = ? AND state = 'running'"
+# A job without anything is refused, and the transaction with it.
+_STILL_HELD = f"INSERT INTO backup_jobs (job_id) SELECT NULL WHERE NOT EXISTS (SELECT 1 FROM backup_jobs WHERE {_HELD})"
+_NOTE = "UPDATE backup_jobs SET error = ?4, updated_at_ms = ?3, lease_until_ms = 0 WHERE job_id = ?1 AND lease_until_ms = ?2"
 _ABANDON = "DELETE FROM backup_jobs WHERE job_id = ? AND state = 'running'"
 _ABANDON_STOPPED = f"{_ABANDON} AND error IS NOT NULL AND lease_until_ms <= ? RETURNING job_id"
-_RELEASE = "UPDATE backup_jobs SET lease_until_ms = 0 WHERE job_id = ?"
+_RELEASE = "UPDATE backup_jobs SET lease_until_ms = 0 WHERE job_id = ? AND lease_until_ms = ?"
 _ALL_OPEN = """
 SELECT * FROM backup_jobs WHERE state = 'running' AND NOT EXISTS (SELECT 1 FROM erasure_receipts e
   WHERE e.state = 'running' AND e.tenant_id IN (backup_jobs.tenant_id, backup_jobs.request ->> '$.from'))
@@ -51,7 +58,10 @@ _LEASES = Leases("backup_jobs", "job_id")
 
 @dataclass(frozen=True, slots=True)
 class BackupJob:
-    """A backup or a restore. pages: written or restored so far. counts: how much, by what. error: what stopped it."""
+    """A backup or a restore. pages: written or restored so far. counts: how much, by what. error: what stopped it.
+
+    lease_until_ms: until when a worker has it, which also tells workers apart.
+    """
 
     job_id: str
     tenant_id: str
@@ -62,13 +72,14 @@ class BackupJob:
     pages: int
     counts: Mapping[str, int]
     error: str | None
+    lease_until_ms: int
     started_at_ms: int
     updated_at_ms: int
     completed_at_ms: int | None
 
     def to_json(self) -> Mapping[str, object]:
         """Return the job as HTTP answers have it."""
-        return {name: getattr(self, name) for name in self.__slots__ if name != "cursor"}
+        return {name: getattr(self, name) for name in self.__slots__ if name not in ("cursor", "lease_until_ms")}
 
 
 class BackupJobs:
@@ -112,19 +123,37 @@ class BackupJobs:
             raise NotFound("there is no such job", code="no_such_job")
         return _job(rows[0])
 
-    async def take(self, job: BackupJob) -> bool:
-        """Take the job's lease; return False when another worker has it, or the job is completed."""
-        return await _LEASES.take(self._sql, job.tenant_id, job.job_id, self._clock())
+    async def take(self, job: BackupJob) -> BackupJob | None:
+        """Take the job's lease; return the job as it is then, None when another worker has it, or it is completed."""
+        now = self._clock()
+        if not await _LEASES.take(self._sql, job.tenant_id, job.job_id, now):
+            return None
+        taken = await self.get(job.tenant_id, job.job_id)
+        return taken if taken.lease_until_ms == now + LEASE_MS else None
 
     async def release(self, job: BackupJob) -> None:
-        """Give the lease back."""
-        await self._sql.run(_RELEASE, job.job_id)
+        """Give the lease back, if the worker still has it."""
+        await self._sql.run(_RELEASE, job.job_id, job.lease_until_ms)
 
-    async def move(self, job: BackupJob, cursor: str, counts: Mapping[str, int]) -> bool:
-        """Note that a page is done; return False if an erasure has begun, or another worker was faster."""
+    async def hold(self, job: BackupJob) -> BackupJob | None:
+        """Renew the lease before what was read is written; return the job, None if an erasure or another worker came."""
         now = self._clock()
-        values = (cursor, json.dumps(counts), now + LEASE_MS, now, job.job_id, job.pages)
-        return bool((await self._sql.run(_MOVE, *values)).rows)
+        until = now + LEASE_MS
+        held = await self._sql.run(_HOLD, job.job_id, job.lease_until_ms, now, until)
+        return replace(job, lease_until_ms=until) if held.rows else None
+
+    def still_held(self, job: BackupJob) -> Statement:
+        """Return the statement that fails its batch if an erasure or another worker came."""
+        return _STILL_HELD, (job.job_id, job.lease_until_ms, self._clock())
+
+    async def move(self, job: BackupJob, cursor: str, counts: Mapping[str, int]) -> BackupJob | None:
+        """Note that a page is done; return the job, None if an erasure or another worker came."""
+        now = self._clock()
+        until = now + LEASE_MS
+        moved = await self._sql.run(_MOVE, job.job_id, job.lease_until_ms, now, until, cursor, json.dumps(counts))
+        if not moved.rows:
+            return None
+        return replace(job, cursor=cursor, pages=job.pages + 1, counts=counts, error=None, lease_until_ms=until)
 
     async def overtaken(self, job: BackupJob) -> bool:
         """Return whether another worker has noted the job's next page, or completed the job."""
@@ -132,9 +161,9 @@ class BackupJobs:
         return bool(rows) and (int(rows[0]["pages"]) > job.pages or rows[0]["state"] == "completed")
 
     async def complete(self, job: BackupJob) -> bool:
-        """Complete the job; return False if an erasure has begun, or the job is gone."""
+        """Complete the job; return False if an erasure or another worker came, or the job is gone."""
         now = self._clock()
-        done = bool((await self._sql.run(_COMPLETE, now, now, job.job_id)).rows)
+        done = bool((await self._sql.run(_COMPLETE, job.job_id, job.lease_until_ms, now)).rows)
         if done:
             await settle(self._sql, now, (job.tenant_id, "backup", job.job_id))
         return done
@@ -151,9 +180,10 @@ class BackupJobs:
             await settle(self._sql, now, (job.tenant_id, "backup", job.job_id))
 
     async def fail(self, job: BackupJob, code: Code | ForeignCode) -> None:
-        """Note what stopped the job for now, and park it in the error ledger."""
+        """Note what stopped the job for now, unless another worker has it, and park it in the error ledger."""
         now = self._clock()
-        await noted(f"a {job.kind}", job.job_id, code, self._sql.run(_NOTE, code, now, job.job_id))
+        note = self._sql.run(_NOTE, job.job_id, job.lease_until_ms, now, code)
+        await noted(f"a {job.kind}", job.job_id, code, note)
         await park(self._sql, Trouble("backup", job.job_id, code, now, job.tenant_id))
 
 

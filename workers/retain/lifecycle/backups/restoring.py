@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from retain.contracts.stored.document_index import DocumentIndex
-from retain.errors import Conflict, NotFound, RetainError, UpstreamFailed
+from retain.errors import Conflict, ConstraintViolated, NotFound, RetainError, UpstreamFailed
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.objects import Manifest
@@ -90,14 +90,19 @@ class Restoring:
         Raises: NotFound (code `no_such_backup`) then; what stopped it, with the job resumable.
         """
         await self._jobs.refuse_while_erasing(job.tenant_id, str(job.request["from"]))
-        if not await self._jobs.take(job):
+        taken = await self._jobs.take(job)
+        if taken is None:
             return await self._jobs.get(job.tenant_id, job.job_id)
+        job = taken
         try:
             for _ in range(PAGES_PER_CALL):
-                job = await self._jobs.get(job.tenant_id, job.job_id)
-                if not await self._restore_page(job):
+                moved = await self._restore_page(job)
+                if moved is None:
                     break
+                job = moved
             await self._jobs.release(job)
+        except ConstraintViolated:
+            await self._jobs.release(job)  # an erasure or another worker came before the page was written
         except RetainError as error:
             if error.code == "no_such_backup":
                 await self._jobs.abandon(job)
@@ -119,18 +124,20 @@ class Restoring:
             raise NotFound("there is no such backup", code="no_such_backup")
         return [Part(one.backup_id, one.pages, history_only=False) for one in chosen]
 
-    async def _restore_page(self, job: BackupJob) -> bool:
-        """Restore the next page; return False when there is none, or an erasure has begun."""
+    async def _restore_page(self, job: BackupJob) -> BackupJob | None:
+        """Restore the next page; return the job as it is then, None when there is none, or an erasure has begun."""
         page = _page_after(job)
         if page is None:
             await self._finish(job)
-            return False
+            return None
         part, number = page
         source, until_ms = str(job.request["from"]), job.request["at_ms"]
         text = await self._page(source, part.backup_id, number)
         lines = read_lines(text, job.tenant_id, self._stores.clock(), MAX_PAGE_BYTES)
         kept = [one for line in lines if (one := _then(line, until_ms, history_only=part.history_only)) is not None]
-        done = await import_read(self._stores, job.tenant_id, kept, items=self._items)
+        done = await import_read(
+            self._stores, job.tenant_id, kept, items=self._items, guard=lambda: [self._jobs.still_held(job)]
+        )
         counts = Counter(job.counts)
         counts.update(asdict(done))
         counts["later"] += len(lines) - len(kept)
