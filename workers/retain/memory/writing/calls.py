@@ -90,8 +90,9 @@ class StoreCall:
 
     sources: one for each content. at_ms: when they were stated. acting: who makes the call (`retain.tenants.attribution`).
     facts: what is learned after the contents are stored, in order. also: statements of the caller's own tables, which
-    are executed in the same transaction, after all of it. compared: ids of scopes; a content that one of their records
-    states in the same words is not stored: that record is repeated, or kept as it is if it is another scope's.
+    are executed in the same transaction, after all of it; whoever has rows there has registered the scope. compared: ids of
+    scopes; a content that one of their records states in the same words is not stored: that record is repeated, or kept as
+    it is if it is another scope's.
     """
 
     scope: Scope

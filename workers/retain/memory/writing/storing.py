@@ -180,13 +180,15 @@ class Storing:
     def _owing(self) -> list[Statement]:
         """Return the statements that record the debts of the contents that are not known, and register the scopes if any is.
 
-        Each scope is registered in the name of its first caller.
+        Each scope is registered in the name of its first caller. A caller with rows of its own has registered it with these:
+        nothing of a user who is erased meanwhile is written before the transaction that finds the rows gone.
         """
         if not self._candidates:
             return []
         named: dict[Scope, str | None] = {}
         for asked in self._calls:
-            named.setdefault(asked.call.scope, asked.call.acting)
+            if not asked.call.also:
+                named.setdefault(asked.call.scope, asked.call.acting)
         by_name: dict[str | None, dict[Statement, None]] = {}
         ids = json.dumps([record.id for record in self._candidates.values()])
         for scope, name in named.items():
