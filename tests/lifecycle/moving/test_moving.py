@@ -9,11 +9,12 @@ import pytest
 
 from retain.errors import Conflict, ConstraintViolated, NotFound, TenantElsewhere, Unavailable
 from retain.host.sql import SqliteSql
+from retain.host.vectors import SqliteVectorIndex
 from retain.lifecycle.moving.copying import PAGE_BYTES
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import RecordSource
-from retain.ports import SqlResult, SqlValue, Statement
+from retain.ports import SqlResult, SqlValue, Statement, VectorEntry
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import working, writing
 from retain.shards.place import HOME, everywhere, in_tenant
@@ -352,17 +353,30 @@ async def test_a_tenant_with_the_id_of_another_one_s_record_stays_and_takes_noth
         assert await deployment.recalled("acme", "the order of Ann") == ["The order of Ann."]
 
 
-async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("when", ["copied", "changed meanwhile", "compared at the end"])
+async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(
+    monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
     with living() as deployment:
         await deployment.register("acme")
         database = connection(deployment.databases[HOME])
         columns = "key, tenant_id, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms"
         values = [(f"shop:acme:s:cart:{number}", "v" * 1_000_000) for number in range(12)]
-        database.executemany(
-            f"INSERT INTO memory_items ({columns}) VALUES (?, 'acme', 'shop:acme:s', 'cart', 'warm', ?, 1, 1, 1, 1)",
-            values,
+        insert = (
+            f"INSERT INTO memory_items ({columns}) VALUES (?, 'acme', 'shop:acme:s', 'cart', 'warm', ?, 1, 1, 1, 1)"
         )
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        if when == "changed meanwhile":
+            while move.step != "catch_up":
+                move = await deployment.mover.advance(move)
+        database.executemany(insert, values)
         database.commit()
+        if when == "compared at the end":
+            while move.step != "switch":
+                move = await deployment.mover.advance(move)
+            target = connection(deployment.databases["DB_1"])
+            target.execute("DELETE FROM memory_items WHERE key <> 'shop:acme:s:cart:7'")
+            target.commit()
         before, largest, run = deployment.rows(HOME, "acme"), 0, SqliteSql.run
 
         async def measured(self: SqliteSql, sql: str, *values: SqlValue) -> SqlResult:
@@ -375,3 +389,32 @@ async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(monkeypatch
         assert (await deployment.moved("acme", "DB_1")).state == "completed"
         assert PAGE_BYTES <= largest <= PAGE_BYTES + 1_000_100
         same(deployment.rows("DB_1", "acme"), before)
+
+
+async def test_a_move_never_has_more_than_a_few_vectors_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        for hall in range(3):
+            text = " ".join(f"Crane {number} is in hall {hall}." for number in range(1500))
+            await deployment.store("acme", text)
+        vectors, read, write = deployment.vectors(HOME, "acme"), SqliteVectorIndex.get_by_ids, SqliteVectorIndex.upsert
+        held = most = 0
+
+        async def reading(self: SqliteVectorIndex, ids: Sequence[str]) -> list[VectorEntry]:
+            nonlocal held, most
+            found = await read(self, ids)
+            held += len(found)
+            most = max(most, held)
+            return found
+
+        async def writing(self: SqliteVectorIndex, entries: Sequence[VectorEntry]) -> str:
+            nonlocal held
+            held -= len(entries)
+            return await write(self, entries)
+
+        monkeypatch.setattr("retain.lifecycle.moving.copying.UPSERTED", 40)
+        monkeypatch.setattr(SqliteVectorIndex, "get_by_ids", reading)
+        monkeypatch.setattr(SqliteVectorIndex, "upsert", writing)
+        assert (await deployment.moved("acme", "DB_1")).state == "completed"
+        assert deployment.vectors("DB_1", "acme").keys() == vectors.keys()
+        assert most <= 40 < len(vectors)

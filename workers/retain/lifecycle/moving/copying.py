@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import Conflict, ConstraintViolated
-from retain.json_text import Json
+from retain.json_text import Json, read_own_json
 from retain.lifecycle.moving.moves import Move, still_moves
-from retain.lifecycle.moving.relations import TEXTS, Relation
+from retain.lifecycle.moving.relations import OF_PAGES, TEXTS, Relation
 from retain.lifecycle.moving.vectors import DELETED, stale_vectors, vectors_of
 from retain.limits.vectorize import MAX_GET_IDS
 from retain.memory.records.vector_names import vector_id
-from retain.ports import Row, Sql, Statement, VectorIndex
+from retain.ports import Row, Sql, Statement, VectorEntry, VectorIndex
 from retain.shards.ranges import NUMBERED, Numbering
 
 STATEMENT_BYTES = 1_000_000
@@ -21,7 +21,7 @@ STATEMENT_BYTES = 1_000_000
 PAGE_BYTES = 4_000_000
 """Bytes of rows after which a page ends: an isolate has 128 MB."""
 UPSERTED = 500
-"""Vectors that one call writes to the index."""
+"""Vectors that one call writes to the index, and that are in memory at once: a multiple of those that one call reads."""
 
 _COLUMNS = """
 SELECT m.name AS relation, c.name AS "column" FROM sqlite_master m CROSS JOIN pragma_table_info(m.name) c
@@ -87,11 +87,19 @@ class TenantCopy:
         Raises: ConstraintViolated while the target has a row that the source no longer has; Conflict (code `row_refused`)
             if another tenant has a row of the same id there; Unavailable.
         """
+        rows, following = await self._page(self._source, relation, after, limit)
+        await self._write(relation, rows)
+        return following
+
+    async def _page(
+        self, side: Side, relation: Relation, after: Sequence[Json] | None, limit: int
+    ) -> tuple[Sequence[Row], list[Json] | None]:
+        """Return a page of a table, and where the next one begins, None at the end."""
         columns = (await self._columns_of_tables())[relation.name]
         text, values = relation.bounded_page(self._tenant_id, after, limit, columns, PAGE_BYTES)
-        rows = (await self._source.sql.run(text, *values)).rows
-        await self._write(relation, rows)
-        return relation.position(rows[-1]) if rows and (len(rows) == limit or len(rows) < rows[0]["at_count"]) else None
+        rows = (await side.sql.run(text, *values)).rows
+        more = rows and (len(rows) == limit or len(rows) < rows[0]["at_count"])
+        return rows, relation.position(rows[-1]) if more else None
 
     async def _columns_of_tables(self) -> Mapping[str, Sequence[str]]:
         if not self._columns:
@@ -99,25 +107,25 @@ class TenantCopy:
                 self._columns.setdefault(row["relation"], []).append(row["column"])
         return self._columns
 
-    async def keys(self, relation: Relation, keys: Sequence[Sequence[Json]], *, fresh: bool = True) -> None:
-        """Make the rows with these keys equal. fresh: their vectors count as sent just now."""
-        text, values = relation.named(self._tenant_id, keys)
-        rows = (await self._source.sql.run(text, *values)).rows
-        there = {json.dumps(relation.key(row)) for row in rows}
-        gone = [key for key in keys if json.dumps(list(key)) not in there]
-        await self._delete(relation, gone)
-        await self._write(relation, rows, fresh=fresh)
+    async def keys(self, relation: Relation, keys: Sequence[Sequence[Json]]) -> None:
+        """Make the rows with these keys equal. Their vectors count as sent just now."""
+        columns = (await self._columns_of_tables())[relation.name]
+        while keys:
+            text, values = relation.bounded_named(self._tenant_id, keys, columns, PAGE_BYTES)
+            rows = (await self._source.sql.run(text, *values)).rows
+            read = int(rows[-1]["at_key"]) + 1 if rows and len(rows) < rows[0]["at_count"] else len(keys)
+            there = {json.dumps(relation.key(row)) for row in rows}
+            await self._delete(relation, [key for key in keys[:read] if json.dumps(list(key)) not in there])
+            await self._write(relation, rows, fresh=True)
+            keys = keys[read:]
 
     async def equalise(self, relation: Relation) -> None:
-        """Make a whole table equal, with the rows that only the target has."""
-        mine = await self._all(self._source, relation)
-        theirs = await self._all(self._target, relation)
-        extra = [list(relation.key(row)) for key, row in theirs.items() if key not in mine]
-        for start in range(0, len(extra), 200):
-            await self._delete(relation, extra[start : start + 200])
-        changed = [row for key, row in mine.items() if theirs.get(key) != row]
-        for start in range(0, len(changed), 200):
-            await self._write(relation, changed[start : start + 200], fresh=True)
+        """Make a whole table equal, without the rows that only the target has: these are deleted first."""
+        mine, theirs = await self._digests(self._source, relation), await self._digests(self._target, relation)
+        differing = [key for key in {**theirs, **mine} if mine.get(key) != theirs.get(key)]
+        differing.sort(key=lambda key: key in mine)
+        for start in range(0, len(differing), 200):
+            await self.keys(relation, [read_own_json(key) for key in differing[start : start + 200]])
 
     async def counts(self, relations: Sequence[Relation]) -> list[str]:
         """Return the names of tables of which the two have different numbers of rows."""
@@ -129,16 +137,18 @@ class TenantCopy:
             if one.rows[0]["n"] != other.rows[0]["n"]
         ]
 
-    async def _all(self, side: Side, relation: Relation) -> dict[str, Row]:
-        found: dict[str, Row] = {}
+    async def _digests(self, side: Side, relation: Relation) -> dict[str, int]:
+        """Return a digest of each row of a table by its key."""
+        found: dict[str, int] = {}
         after: list[Json] | None = None
         while True:
-            text, values = relation.page(self._tenant_id, after, 1000)
-            rows = (await side.sql.run(text, *values)).rows
-            found |= {json.dumps(relation.key(row)): row for row in rows}
-            if len(rows) < 1000:
+            rows, after = await self._page(side, relation, after, 1000)
+            for row in rows:
+                found[json.dumps(relation.key(row))] = hash(
+                    tuple(value for column, value in row.items() if column not in OF_PAGES)
+                )
+            if after is None:
                 return found
-            after = relation.position(rows[-1])
 
     async def _write(self, relation: Relation, rows: Sequence[Row], *, fresh: bool = False) -> None:
         if relation.name in NUMBERED:
@@ -219,15 +229,17 @@ class TenantCopy:
     async def _copy_vectors(self, ids: Sequence[str]) -> set[str]:
         """Copy vectors; return the ids of those that the source's index does not show."""
         missing = set(ids)
-        entries = []
-        for start in range(0, len(ids), MAX_GET_IDS):
-            entries += await self._source.index.get_by_ids(ids[start : start + MAX_GET_IDS])
-        for start in range(0, len(entries), UPSERTED):
-            await self._target.index.upsert(entries[start : start + UPSERTED])
-        if entries:
+        for start in range(0, len(ids), UPSERTED):
+            entries: list[VectorEntry] = []
+            for first in range(start, min(start + UPSERTED, len(ids)), MAX_GET_IDS):
+                entries += await self._source.index.get_by_ids(ids[first : first + MAX_GET_IDS])
+            if not entries:
+                continue
+            await self._target.index.upsert(entries)
+            missing -= {entry.id for entry in entries}
             self.copied.vectors += len(entries)
             self.copied.last_vector = entries[-1].id
-        return missing - {entry.id for entry in entries}
+        return missing
 
 
 def _pieces(rows: Sequence[Row]) -> list[list[Row]]:

@@ -46,7 +46,7 @@ _NOBODY_LEAVES = """
 UPDATE tenant_places SET state = 'recorded' WHERE state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')
   AND state IN ('leaving', 'frozen')
 """
-_OF_PAGES = frozenset({"at_number", "at_count", "at_bytes"})
+OF_PAGES = frozenset({"at_number", "at_key", "at_count", "at_bytes"})
 """What a page has besides the columns of the table."""
 _OF_RECORDS: Mapping[str, tuple[str, str]] = {
     "memory_search": ("number", "number"),
@@ -109,14 +109,8 @@ class Relation:
         columns: all of the table. Each row has in `at_count` how many the page would have.
         """
         text, values = self.page(tenant_id, after, limit)
-        size = " + ".join(f"COALESCE(length(CAST({column} AS BLOB)), 0)" for column in columns)
         order = "at_number" if self.name in _OF_RECORDS else ", ".join(self.order)
-        before = f"SUM({size}) OVER (ORDER BY {order}) - ({size}) AS at_bytes"
-        return (
-            f"SELECT * FROM (SELECT p.*, COUNT(*) OVER () AS at_count, {before} FROM ({text}) p)"
-            f" WHERE at_bytes < {limit_bytes:d} ORDER BY {order}",
-            values,
-        )
+        return _bounded(text, order, columns, limit_bytes), values
 
     def position(self, row: Row) -> list[Json]:
         """Return where the page after this row begins."""
@@ -126,13 +120,23 @@ class Relation:
         """Return the values that identify a row."""
         return [row[column] for column in self.keys]
 
-    def named(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
-        """Return the statement for the rows with these keys."""
+    def named(self, tenant_id: str, keys: Sequence[Sequence[Json]], picked: str = "t.*") -> Statement:
+        """Return the statement for the rows with these keys. picked: as of `page`."""
         meet = " AND ".join(f"t.{column} = one.value ->> {place}" for place, column in enumerate(self.keys))
         return (
-            f"SELECT t.* FROM json_each(?) one CROSS JOIN {self.name} t ON {meet} WHERE t.tenant_id = ?",
+            f"SELECT {picked} FROM json_each(?) one CROSS JOIN {self.name} t ON {meet} WHERE t.tenant_id = ?",
             (json.dumps(keys), tenant_id),
         )
+
+    def bounded_named(
+        self, tenant_id: str, keys: Sequence[Sequence[Json]], columns: Sequence[str], limit_bytes: int
+    ) -> Statement:
+        """Return the statement for as many of the rows with these keys as have this size together, and one more.
+
+        columns: all of the table. Each row has in `at_count` how many there are, and in `at_key` which of the keys it has.
+        """
+        text, values = self.named(tenant_id, keys, "t.*, one.key AS at_key")
+        return _bounded(text, "at_key", columns, limit_bytes), values
 
     def foreign(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
         """Return the statement that finds a row of another tenant with one of these keys."""
@@ -153,7 +157,7 @@ class Relation:
 
         It fails (ConstraintViolated) over a row of another tenant: an import may have brought its id.
         """
-        columns = [column for column in rows[0] if column not in _OF_PAGES]
+        columns = [column for column in rows[0] if column not in OF_PAGES]
         listed = json.dumps([[row[column] for column in columns] for row in rows])
         values = ", ".join(f"value ->> {place}" for place in range(len(columns)))
         new = {column: f"excluded.{column}" for column in columns if column not in self.keys}
@@ -218,6 +222,16 @@ class Relation:
 
     def _trigger(self, event: str) -> str:
         return f"moving_{self.name}_{event.lower()}"
+
+
+def _bounded(text: str, order: str, columns: Sequence[str], limit_bytes: int) -> str:
+    """Return the query for the first rows of another one, in an order, until they have this size together."""
+    size = " + ".join(f"COALESCE(length(CAST({column} AS BLOB)), 0)" for column in columns)
+    before = f"SUM({size}) OVER (ORDER BY {order}) - ({size}) AS at_bytes"
+    return (
+        f"SELECT * FROM (SELECT p.*, COUNT(*) OVER () AS at_count, {before} FROM ({text}) p)"
+        f" WHERE at_bytes < {limit_bytes:d} ORDER BY {order}"
+    )
 
 
 def relations_of(tables: Sequence[TenantTable]) -> list[Relation]:
