@@ -7,9 +7,11 @@ from typing import Any
 
 import pytest
 
+from retain.host.vectors import SqliteVectorIndex
 from retain.lifecycle.moving.mover import KEPT_MS, Mover
 from retain.lifecycle.moving.moves import LEASES, Move
-from retain.ports import Sql, SqlResult, SqlValue, Statement
+from retain.lifecycle.moving.vectors import vectors_of
+from retain.ports import Sql, SqlResult, SqlValue, Statement, VectorEntry
 from retain.shards.place import HOME, in_tenant
 from retain.shards.shards import Shards
 from retain.tenant_tables import TENANT_TABLES
@@ -167,4 +169,52 @@ async def test_a_worker_that_is_late_removes_nothing_of_a_tenant_that_has_moved_
         late = mover_of(deployment, DB=_Met(deployment.databases[HOME], "FROM memory_records", overtake))
         assert (await late.advance(move)).state == "completed"
         assert await deployment.recalled("acme", "kept") == ["Kept."]
+        assert len(deployment.vectors(HOME, "acme")) == 1
+
+
+async def test_a_worker_that_is_late_leaves_no_vectors_at_the_target_of_a_move_that_was_cancelled(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Kept.")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        move = await advanced(deployment, deployment.mover, move, "copy")
+        read = SqliteVectorIndex.get_by_ids
+
+        async def slow(self: SqliteVectorIndex, ids: Sequence[str]) -> list[VectorEntry]:
+            monkeypatch.setattr(SqliteVectorIndex, "get_by_ids", read)
+            found = await read(self, ids)
+            deployment.clock.advance(LEASES.ms)
+            cancelled = await deployment.mover.cancel(await deployment.mover.moves.get("acme", move.move_id))
+            assert (await advanced(deployment, deployment.mover, cancelled)).state == "cancelled"
+            return found
+
+        monkeypatch.setattr(SqliteVectorIndex, "get_by_ids", slow)
+        assert (await advanced(deployment, mover_of(deployment), move)).state == "cancelled"
+        assert (deployment.vectors("DB_1", "acme"), deployment.rows("DB_1", "acme")) == ({}, {})
+        assert len(deployment.vectors(HOME, "acme")) == 1
+
+
+async def test_a_worker_that_is_late_removes_no_vectors_of_a_tenant_that_has_moved_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        await deployment.store("acme", "Kept.")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        move = await advanced(deployment, deployment.mover, move, "remove")
+
+        async def slow(*args: Any) -> list[str]:
+            found = await vectors_of(*args)
+            if found:
+                monkeypatch.setattr("retain.lifecycle.moving.mover.vectors_of", vectors_of)
+                deployment.clock.advance(LEASES.ms)
+                assert (await advanced(deployment, deployment.mover, move)).state == "completed"
+                assert (await deployment.moved("acme", HOME)).state == "completed"
+            return found
+
+        deployment.clock.advance(KEPT_MS)
+        monkeypatch.setattr("retain.lifecycle.moving.mover.vectors_of", slow)
+        assert (await mover_of(deployment).advance(move)).state == "completed"
         assert len(deployment.vectors(HOME, "acme")) == 1

@@ -235,6 +235,7 @@ class TenantCopy:
                 entries += await self._source.index.get_by_ids(ids[first : first + MAX_GET_IDS])
             if not entries:
                 continue
+            await self._write_to_target([])  # an index cannot refuse what comes after the move's end
             await self._target.index.upsert(entries)
             missing -= {entry.id for entry in entries}
             self.copied.vectors += len(entries)

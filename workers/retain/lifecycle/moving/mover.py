@@ -299,6 +299,7 @@ class Mover:
         keys = [relation.key(row) for row in rows]
         ids = await vectors_of(side.sql, relation, move.tenant_id, keys)
         for start in range(0, len(ids), DELETED):
+            await side.sql.batch([ours])  # an index cannot refuse
             await side.index.delete_by_ids(ids[start : start + DELETED])
         statements = [relation.deleting(move.tenant_id, keys)]
         if relation.name in TEXTS:
