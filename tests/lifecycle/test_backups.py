@@ -24,6 +24,7 @@ from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.namespace import Namespace
 from retain.retention import DAY_MS
 from retain.tenants.register import Tenants
+from tests.e2e.puppet import order
 from tests.lifecycle.of_users import ANN, BOB, canary, erased, fill, shop
 from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import PERSON, World
@@ -212,6 +213,28 @@ async def test_an_erased_user_is_in_no_backup_and_is_restored_from_none(world: W
         assert "annsecret" not in found
         assert ANN not in found
         assert "bobsecret" in found
+
+
+async def test_what_an_instance_held_before_it_served_an_erased_user_is_in_no_backup(world: World) -> None:
+    asked = order(say="Before anybody signed in: early-secret")
+    await world.run("clerk", asked, instance="desk-early")
+    await world.run("clerk", order(say="Of somebody else: other-secret"), instance="desk-other")
+    await world.settled()
+    run = world.sql_now("SELECT run_id FROM agent_runs WHERE instance_id = 'desk-early'")[0]["run_id"]
+    who = {"tenant_id": "acme", "agent_type": "clerk", "instance_id": "desk-early"}
+    decided = {"run_id": run, "decision_id": f"{run}.1", "kind": "outcome", "decided_by": "early-secret"}
+    world.plant("decision_log", **decided, decision="granted", **who, at_ms=world.clock())
+    memory = {"kind": "record", "memory_id": "early-secret", "source": "context"}
+    world.plant("decision_memories", decision_id=f"{run}.1", tenant_id="acme", **memory)
+    await backed_up(world)
+    assert sum(page.count("early-secret") for page in _pages(world)) > 5
+    await world.run("clerk", order(say="Signed in."), instance="desk-early", user={"id": ANN, "name": "Ann"})
+    await world.settled()
+    await erased(world, ANN)
+    assert not any("early-secret" in page or run in page for page in _pages(world))
+    await restored(world, "acme")
+    assert not world.mentions("early-secret")
+    assert "other-secret" in json.dumps(await lines_of(world, "acme"))
 
 
 async def test_an_erasure_by_mention_reaches_backups(world: World) -> None:
