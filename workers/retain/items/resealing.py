@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from retain.errors import Misconfigured
 from retain.items.rekeying.flags import Namespacing
+from retain.limits.pages import sized
 from retain.ports import Sql
 from retain.sealing.pii import Sealer
 
@@ -14,10 +15,12 @@ ITEMS_PER_CALL = 100
 LOOKS = 2000
 """Items that one call tries at most, if no key of the deployment opens them."""
 
-_OLD = """
-SELECT tenant_id, key, value, version FROM memory_items WHERE key_id IS NOT NULL AND key_id <> ? AND tenant_id = ?
-  AND key > ? ORDER BY key LIMIT ?
-"""
+_OLD = sized(
+    "SELECT tenant_id, key, value, version FROM memory_items WHERE key_id IS NOT NULL AND key_id <> ? AND tenant_id = ?"
+    " AND key > ? ORDER BY key LIMIT ?",
+    "key",
+    "value",
+)
 _LEFT = "SELECT COUNT(*) AS n FROM memory_items WHERE key_id IS NOT NULL AND key_id <> ? AND tenant_id = ?"
 _SEAL = "UPDATE memory_items SET value = ?, key_id = ? WHERE tenant_id = ? AND key = ? AND version = ?"
 

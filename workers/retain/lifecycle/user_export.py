@@ -14,6 +14,7 @@ from retain.errors import InvalidInput
 from retain.lifecycle.erasure.items import value_of
 from retain.lifecycle.export import PAGE_BYTES, Extent, Page, export_line, export_lines
 from retain.lifecycle.stores import Stores
+from retain.limits.pages import cut, sized
 from retain.ports import Row
 
 ROWS = 25
@@ -25,10 +26,14 @@ _MINE = """tenant_id = ?1 AND (user_id = ?2 OR (user_id IS NULL AND (agent_type,
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """A phase of texts. sql: the page after ?3, with at most ?4 rows; `place` is the position, the rest is exported."""
+    """A phase of texts. sql: the page after ?3, with at most ?4 rows; `place` is the position, the rest is exported.
+
+    large: the columns that may be large.
+    """
 
     kind: str
     sql: str
+    large: tuple[str, ...] = ()
 
 
 _PHASES: Mapping[str, _Texts] = {
@@ -43,6 +48,7 @@ _PHASES: Mapping[str, _Texts] = {
         "message",
         "SELECT message_id AS place, message_id, agent_type, instance_id, run_id, role, content, at_ms, attachments"
         f" FROM conversation_messages WHERE {_MINE} AND message_id > ?3 ORDER BY message_id LIMIT ?4",
+        ("content",),
     ),
     "runs": _Texts(
         "run",
@@ -50,6 +56,7 @@ _PHASES: Mapping[str, _Texts] = {
         " created_at_ms, completed_at_ms, CASE WHEN json_valid(input) THEN json_extract(input, '$.input') END AS input,"
         " CASE WHEN json_valid(input) THEN json_extract(input, '$.metadata') END AS metadata"
         f" FROM agent_runs WHERE {_MINE} AND run_id > ?3 ORDER BY run_id LIMIT ?4",
+        ("input", "output", "metadata"),
     ),
     "episodes": _Texts(
         "episode",
@@ -79,8 +86,10 @@ _PHASES: Mapping[str, _Texts] = {
         "item",
         "SELECT key AS place, * FROM memory_items"
         " WHERE tenant_id = ?1 AND user_id = ?2 AND NOT deleted AND key > ?3 ORDER BY key LIMIT ?4",
+        ("value",),
     ),
 }
+_OF_PAGE = ("place", "page_rows", "page_before")
 _ITEM = ("key", "kind", "tier", "version", "expires_at_ms", "created_at_ms", "updated_at_ms")
 
 
@@ -111,16 +120,20 @@ async def _texts(stores: Stores, tenant_id: str, user_id: str, phase: str, after
     texts = _PHASES[phase]
     if len(after) > 1024:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
-    rows = (await stores.sql.run(texts.sql, tenant_id, user_id, after, ROWS)).rows
+    page = sized(texts.sql, "place", *texts.large) if texts.large else texts.sql
+    found = (await stores.sql.run(page, tenant_id, user_id, after, ROWS + 1)).rows
+    rows, more = cut(found, ROWS) if texts.large else (found[:ROWS], len(found) > ROWS)
     lines: list[str] = []
     size = 0
     for row in rows:
         if size > PAGE_BYTES:
             return lines, str(rows[len(lines) - 1]["place"])
-        shown = await _item(stores, row) if phase == "items" else {name: row[name] for name in row if name != "place"}
+        shown = (
+            await _item(stores, row) if phase == "items" else {name: row[name] for name in row if name not in _OF_PAGE}
+        )
         lines.append(export_line(texts.kind, tenant_id, {texts.kind: shown}))
         size += len(lines[-1])
-    return lines, str(rows[-1]["place"]) if len(rows) == ROWS else None
+    return lines, str(rows[-1]["place"]) if more else None
 
 
 async def _item(stores: Stores, row: Row) -> Mapping[str, object]:

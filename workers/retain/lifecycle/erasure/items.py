@@ -21,9 +21,12 @@ from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import KEYS, Slice
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import Term
+from retain.limits.pages import sized
 from retain.ports import Row, SqlValue, Statement
 
-_ITEMS = "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
+_ITEMS = "SELECT {columns} FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
+_OWNED = _ITEMS.replace("{columns}", "key, user_id")
+_WITH_VALUES = sized(_ITEMS.format(columns="*", condition=""), "key", "value")
 _UNDER = """
 SELECT key, object_key, user_id, tier, deleted, erased_by FROM memory_items
 WHERE tenant_id = ? AND key IN (SELECT value FROM json_each(?)) ORDER BY key
@@ -58,19 +61,19 @@ DELETE FROM memory_item_objects WHERE tenant_id = ? AND object_key IN (SELECT va
 async def bury_items_of_user(stores: Stores, job: ErasureJob) -> Slice:
     """Delete a page of the items whose user is the request's, or its subject."""
     user_id = job.request["user" if job.receipt.kind == "user" else "subject"]
-    rows = await _page(stores, job, "AND user_id = ?", user_id)
+    rows = await _page(stores, job, _OWNED.format(condition="AND user_id = ?"), user_id)
     return await _bury(stores, job, rows, rows)
 
 
 async def bury_items(stores: Stores, job: ErasureJob) -> Slice:
     """Delete a page of the tenant's items."""
-    rows = await _page(stores, job, "")
+    rows = await _page(stores, job, _OWNED.format(condition=""))
     return await _bury(stores, job, rows, rows)
 
 
 async def bury_items_that_mention(stores: Stores, job: ErasureJob) -> Slice:
     """Delete those items of a page that name the request's term in the key, the user or the value, whatever its tier."""
-    rows = await _page(stores, job, "")
+    rows = await _page(stores, job, _WITH_VALUES)
     term = Term.of(job.request["subject"])
     named = []
     for row in rows:
@@ -145,8 +148,7 @@ async def _content(stores: Stores, object_key: str) -> str | None:
     return None if content is None else content.decode("utf-8", "replace")
 
 
-async def _page(stores: Stores, job: ErasureJob, condition: str, *values: SqlValue) -> Sequence[Row]:
-    sql = _ITEMS.format(condition=condition)
+async def _page(stores: Stores, job: ErasureJob, sql: str, *values: SqlValue) -> Sequence[Row]:
     return (await stores.sql.run(sql, job.tenant_id, job.cursor or "", *values, _page_size(stores))).rows
 
 

@@ -14,6 +14,7 @@ from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import Term
+from retain.limits.pages import cut, sized
 from retain.ports import Row, SqlValue, Statement
 from retain.tenants.tables import TenantTable, Texts
 
@@ -83,8 +84,12 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
     key = ", ".join(keys)
     columns = ", ".join(f"{column} AS text_{column}" for column in (*texts.columns, *texts.whole))
     beyond = f"AND ({key}) > ({', '.join('?' * len(keys))})" if after else ""
-    page = f"SELECT {key}, {columns} FROM {name} WHERE tenant_id = ? {beyond} ORDER BY {key} LIMIT ?"
-    rows = (await stores.sql.run(page, job.tenant_id, *after, ROWS)).rows
+    page = sized(
+        f"SELECT {key}, {columns} FROM {name} WHERE tenant_id = ? {beyond} ORDER BY {key} LIMIT ?",
+        key,
+        *(f"text_{column}" for column in texts.columns),
+    )
+    rows, more = cut((await stores.sql.run(page, job.tenant_id, *after, ROWS + 1)).rows, ROWS)
     term = Term.of(job.request["subject"])
     where = " AND ".join(f"{name} = ?" for name in keys)
     gone: list[Statement] = []
@@ -94,7 +99,7 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
             kept = texts.emptied is not None and not named & {*keys, *texts.whole}
             erased = f"UPDATE {name} SET {texts.emptied} WHERE {where}" if kept else f"DELETE FROM {name} WHERE {where}"
             gone.append((erased, tuple(row[column] for column in keys)))
-    cursor = [name, *(rows[-1][column] for column in keys)] if len(rows) == ROWS else _following(name, list(tables))
+    cursor = [name, *(rows[-1][column] for column in keys)] if more else _following(name, list(tables))
     await stores.sql.batch([*job.moved(stores.clock(), {f"d1.{name}": len(gone)}, cursor=cursor), *gone])
     return Slice.MORE
 

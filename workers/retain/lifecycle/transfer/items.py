@@ -19,6 +19,7 @@ from retain.items.placement import MAX_TTL_S, MIN_TTL_S
 from retain.items.tiers.stores import ObjectsCold
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.transfer.shapes import DatedLineShape, NothingShape
+from retain.limits.pages import cut, sized
 from retain.namespace import ItemKey, Namespace
 from retain.ports import Row
 from retain.sealing.pii import Sealer
@@ -29,9 +30,12 @@ ITEMS = 25
 Items = Callable[[Namespace], MemoryClient]
 """Returns the tiered memory of a namespace."""
 
-_PAGE = """
-SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? AND NOT deleted AND namespace_key <> '' ORDER BY key LIMIT ?
-"""
+_PAGE = sized(
+    "SELECT * FROM memory_items WHERE tenant_id = ? AND key > ? AND NOT deleted AND namespace_key <> ''"
+    " ORDER BY key LIMIT ?",
+    "key",
+    "value",
+)
 _PRESENT = """
 SELECT key FROM memory_items WHERE tenant_id = ? AND NOT deleted AND key IN (SELECT value FROM json_each(?))
 """
@@ -79,7 +83,7 @@ async def item_page(
 
     An item whose value no tier has any more is left out, as are values under keys that are not canonical.
     """
-    rows = (await stores.sql.run(_PAGE, tenant_id, after, ITEMS)).rows
+    rows, more = cut((await stores.sql.run(_PAGE, tenant_id, after, ITEMS + 1)).rows, ITEMS)
     lines: list[Mapping[str, object]] = []
     size = 0
     for number, row in enumerate(rows):
@@ -89,7 +93,7 @@ async def item_page(
             return lines, str(rows[number - 1]["key"])
         if value is not None:
             lines.append(_content(row, value))
-    return lines, str(rows[-1]["key"]) if len(rows) == ITEMS else None
+    return lines, str(rows[-1]["key"]) if more else None
 
 
 async def _value(stores: Stores, row: Row) -> str | None:
