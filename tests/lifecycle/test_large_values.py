@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from retain.host.objects import SqliteObjects
 from retain.host.sql import SqliteSql
 from retain.items.rekeying.flags import Namespacing
 from retain.items.resealing import reseal
@@ -103,3 +104,32 @@ async def test_an_erasure_by_mention_reads_few_long_messages_at_once(world: Worl
         world.clock.advance(outcome.retry_after_ms)
     assert outcome.receipt.counts["d1.ingest_messages"] == 1
     assert are_small(answers)
+
+
+async def test_an_erasure_by_mention_holds_one_object_at_a_time(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = most = 0
+
+    class Held(bytes):
+        def __del__(self) -> None:
+            nonlocal held
+            held -= 1
+
+    get = SqliteObjects.get
+
+    async def counted(self: SqliteObjects, key: str) -> bytes | None:
+        nonlocal held, most
+        content = await get(self, key)
+        held += 1
+        most = max(most, held)
+        return None if content is None else Held(content)
+
+    for number in range(ITEMS):
+        await world.objects_store.put(f"tenants/acme/{number}", f"seven{number}".encode())
+    monkeypatch.setattr(SqliteObjects, "get", counted)
+    for _ in range(60):
+        outcome = await Erasure(world.stores()).erase_subject("acme", "seven7", "mention")
+        if outcome.retry_after_ms is None:
+            break
+        world.clock.advance(outcome.retry_after_ms)
+    assert outcome.receipt.counts["r2"] == 1
+    assert most == 2, "the one before is let go when the next one is there"

@@ -111,8 +111,10 @@ async def erase_keys(
     page = await stores.kv.list(prefix, cursor=job.cursor, limit=KEYS)
     keys = page.keys
     if wanted is not None:
-        values = [(key, await stores.kv.get(key)) for key in keys]
-        keys = [key for key, value in values if value is not None and await wanted(key, value)]
+        found, keys = keys, []
+        for key in found:  # a value may have megabytes: one at a time
+            if (value := await stores.kv.get(key)) is not None and await wanted(key, value):
+                keys.append(key)
     cursor = page.cursor or _END
     await stores.sql.batch(job.moved(stores.clock(), {"kv": len(keys)}, cursor=cursor, pending=keys or None))
     return Slice.MORE
@@ -132,8 +134,10 @@ async def erase_objects(
     page = await stores.objects.list(prefix or tenant_prefix(job.tenant_id), cursor=job.cursor, limit=KEYS)
     keys = page.keys
     if wanted is not None:
-        contents = [(key, await stores.objects.get(key)) for key in keys]
-        keys = [key for key, content in contents if content is not None and wanted(key, content)]
+        found, keys = keys, []
+        for key in found:
+            if (content := await stores.objects.get(key)) is not None and wanted(key, content):
+                keys.append(key)
     cursor = page.cursor or _END
     await stores.sql.batch(job.moved(stores.clock(), {"r2": len(keys)}, cursor=cursor, pending=keys or None))
     return Slice.MORE
