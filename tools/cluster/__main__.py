@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import time
 from collections.abc import Sequence
 
 from tools.cluster.local import local_cluster
+from tools.local_server import check_port
 from tools.paths import CACHE
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve until Ctrl-C; return the exit status."""
+    """Serve until Ctrl-C; return the exit status. Raises: PortTaken, before anything is changed."""
     parser = argparse.ArgumentParser(prog="python -m tools.cluster")
     parser.add_argument("--nodes", type=int, default=3)
     parser.add_argument("--port", type=int, default=8787, help="of the first node; the others have the next ones")
     wanted = parser.parse_args(arguments)
-    folder = CACHE / "cluster"
+    for port in range(wanted.port, wanted.port + wanted.nodes):
+        check_port(port)
+    folder = CACHE / f"cluster-{wanted.port}"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the nodes are in sessions of their own
+        signal.signal(ending, signal.default_int_handler)
     try:
         with local_cluster(folder, wanted.nodes, first_port=wanted.port) as nodes:
             for node in nodes:

@@ -1,0 +1,52 @@
+"""The command that serves a cluster ends with its nodes, and leaves a cluster that is served already as it is."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.cluster import __main__ as command
+from tools.local_server import PortTaken
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP], ids=["ended", "its terminal closed"])
+def test_who_ends_a_cluster_ends_its_nodes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: signal.Signals
+) -> None:
+    handlers: dict[int, Any] = {}
+    ended: list[bool] = []
+
+    @contextmanager
+    def serving(*_: object, **__: object) -> Iterator[list[object]]:
+        try:
+            yield []
+        finally:
+            ended.append(True)
+
+    monkeypatch.setattr(command, "check_port", lambda _: None)
+    monkeypatch.setattr(command, "CACHE", tmp_path)
+    monkeypatch.setattr(command, "local_cluster", serving)
+    monkeypatch.setattr(signal, "signal", handlers.__setitem__)
+    monkeypatch.setattr(time, "sleep", lambda _: handlers[sent](sent, None))
+    assert command.main([]) == 0
+    assert ended == [True]
+
+
+def test_a_taken_port_is_refused_before_the_disks_of_the_nodes_that_have_it_are_removed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(command, "CACHE", tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as served:
+        port = served.getsockname()[1]
+        disk = tmp_path / f"cluster-{port}" / "node-1"
+        disk.mkdir(parents=True)
+        with pytest.raises(PortTaken, match=str(port)):
+            command.main(["--port", str(port)])
+    assert disk.exists()
