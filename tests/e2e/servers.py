@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,9 @@ one_database = pytest.mark.skipif(shards_wanted() > 1, reason="it reads the only
 """Marks a test that is about one database, where $RETAIN_SHARDS says that there are several."""
 
 
+_OF_A_PROCESS = re.compile(r"(?:\.build-|wrangler\.)[a-z0-9-]+-(\d+)(?:-public|\.local\.json)?")
+
+
 @contextmanager
 def staged(
     name: str, overrides: Mapping[str, str] | None = None, packages: Sequence[str] = (), shards: int | None = None
@@ -38,6 +42,7 @@ def staged(
     """
     config = ROOT / f"wrangler.{name}-{os.getpid()}.local.json"
     target = ROOT / f".build-{name}-{os.getpid()}"
+    remove_leftovers(ROOT)
     try:
         write_local_config(config, overrides={"ALLOW_MODEL_REQUESTS": "false", **(overrides or {})}, shards=shards)
         content = read_config(config)
@@ -55,6 +60,28 @@ def staged(
         config.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         shutil.rmtree(folder_of(target), ignore_errors=True)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what was staged by processes that were killed and so did not remove it."""
+    for path in folder.iterdir():
+        named = _OF_A_PROCESS.fullmatch(path.name)
+        if named is None or _is_alive(int(named[1])):
+            continue
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def _package_files(packages: Sequence[str]) -> dict[str, bytes]:
