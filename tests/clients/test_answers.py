@@ -107,6 +107,20 @@ def test_an_answer_that_does_not_fit_is_one_error(
     assert (failed.value.code, len(server.sent)) == ("unexpected_answer", 1)
 
 
+@pytest.mark.parametrize("cut_off", ["", '{"kind":"record"}\n'], ids=["empty", "without its last line"])
+def test_an_export_continues_at_its_last_line_and_a_page_without_one_is_one_error(
+    library: Any, kind: str, cut_off: str
+) -> None:
+    pages = ['{"kind":"record"}\n{"kind":"page","cursor":"c"}\n', '{"kind":"record"}\n{"kind":"page","cursor":null}\n']
+    server = Server(library, *[httpx.Response(200, text=text) for text in pages])
+    assert len(server.calling(kind, lambda retain: _listed(retain.users.export("x")))) == 4
+    assert [dict(request.url.params) for request in server.sent] == [{}, {"cursor": "c"}]
+    server = Server(library, httpx.Response(200, text=pages[0]), httpx.Response(200, text=cut_off))
+    with pytest.raises(library.RetainError, match="cut off") as failed:
+        server.calling(kind, lambda retain: _listed(retain.users.export("x")))
+    assert failed.value.code == "unexpected_answer"
+
+
 def test_an_answer_that_does_not_fit_names_the_member_and_not_the_values(library: Any, kind: str) -> None:
     server = Server(library, httpx.Response(201, json={"token": "SECRET"}))
     with pytest.raises(library.RetainError, match=r"expires_at_ms|key_id") as failed:

@@ -265,6 +265,20 @@ for (const [name, call] of Object.entries(CALLS)) {
   }
 }
 
+test("an export continues at its last line, and a page without one is one error", async () => {
+  const first = () => new Response('{"kind":"record"}\n{"kind":"page","cursor":"c"}\n');
+  const whole = client(first(), new Response('{"kind":"record"}\n{"kind":"page","cursor":null}\n'));
+  const kinds = [];
+  for await (const line of whole.retain.users.export("x")) kinds.push(line.kind);
+  assert.deepEqual(kinds, ["record", "page", "record", "page"]);
+  assert.match(whole.sent[1].url, /export\?cursor=c$/);
+  for (const text of ["", '{"kind":"record"}\n']) {
+    const { retain } = client(first(), new Response(text));
+    const refused = { name: "RetainError", code: "unexpected_answer", message: /cut off/ };
+    await assert.rejects(all(retain.users.export("x")), refused);
+  }
+});
+
 for (const data of ["{", "[]", "7", "null"]) {
   test(`an event whose data is ${data} is one error`, async () => {
     const { retain, sent } = client(streamed(`event: run.started\ndata: ${data}\n\n`));

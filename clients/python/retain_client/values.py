@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Protocol, Self, TypeVar
@@ -87,6 +87,14 @@ def json_object(text: str | bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ValueError("it is not an object")
     return found
+
+
+def next_cursor(lines: Sequence[Mapping[str, Any]]) -> str | None:
+    """Return the cursor that a page of an export ends with, None on the last page. Raises: ValueError when it is cut off."""
+    if not lines or lines[-1].get("kind") != "page":
+        raise ValueError("the page of the export is cut off")
+    cursor: str | None = lines[-1]["cursor"]
+    return cursor
 
 
 @contextmanager

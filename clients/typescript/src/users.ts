@@ -54,10 +54,12 @@ export class Users {
     for (;;) {
       const params = { path: { tenant: this.tenant, user }, query };
       const found = await this.api.GET("/v1/tenants/{tenant}/users/{user}/export", { params, parseAs: "text" });
-      for (const line of String(found.data ?? "").split("\n")) if (line !== "") yield objectOf(line);
-      const cursor = found.response.headers.get("x-next-cursor");
-      if (cursor === null) return;
-      query = { cursor };
+      const lines = String(found.data ?? "").split("\n").filter((line) => line !== "").map(objectOf);
+      const last = lines.at(-1);
+      if (last?.["kind"] !== "page") throw notRetains("the page of the export is cut off", found.response.status);
+      yield* lines;
+      if (last["cursor"] === null) return;
+      query = { cursor: String(last["cursor"]) };
     }
   }
 }

@@ -16,23 +16,20 @@ from tests.cli.answering import Run, Server
 
 EXPORT, IMPORT = "/admin/tenants/acme/export", "/admin/tenants/acme/import"
 PAGE = '{"kind":"page","version":1,"tenant":"acme","cursor":null}\n'
+FIRST_PAGE = PAGE.replace("null", '"c0"')
 RECORD = '{"kind":"record"}\n'
 DONE = {"created": 2, "unchanged": 0, "events": 2}
 
 
 def _pages(server: Server, *texts: str) -> None:
-    last = len(texts) - 1
-    server.answers[EXPORT] = [
-        httpx.Response(200, text=text, headers={} if at == last else {"x-next-cursor": f"c{at}"})
-        for at, text in enumerate(texts)
-    ]
+    server.answers[EXPORT] = [httpx.Response(200, text=text) for text in texts]
 
 
 def test_an_export_has_all_pages_and_its_counts(server: Server, run: Run, tmp_path: Path) -> None:
-    _pages(server, RECORD + PAGE, RECORD.strip())
+    _pages(server, RECORD + FIRST_PAGE, RECORD + PAGE.strip())
     file = tmp_path / "acme.jsonl"
     assert run(export.main, str(file)) == (0, "record 2\n", "")
-    assert file.read_text() == RECORD + PAGE + RECORD
+    assert file.read_text() == RECORD + FIRST_PAGE + RECORD + PAGE
     assert [dict(request.url.params) for request in server.asked] == [{}, {"cursor": "c0"}]
     assert list(tmp_path.iterdir()) == [file]
 
@@ -59,22 +56,31 @@ def test_an_import_that_something_else_answered_is_not_done(server: Server, run:
 
 
 def test_an_export_to_standard_output_has_nothing_between_its_lines(server: Server, run: Run) -> None:
-    _pages(server, RECORD)
-    assert run(export.main, "-", "--json") == (0, RECORD, '{"record": 1}\n')
+    _pages(server, RECORD + PAGE)
+    assert run(export.main, "-", "--json") == (0, RECORD + PAGE, '{"record": 1}\n')
 
 
 def test_an_export_that_breaks_off_leaves_no_file_of_its_name(server: Server, run: Run, tmp_path: Path) -> None:
-    server.answers[EXPORT] = [httpx.Response(200, text=RECORD, headers={"x-next-cursor": "c"}), (503, {"code": "x"})]
+    server.answers[EXPORT] = [httpx.Response(200, text=RECORD + FIRST_PAGE), (503, {"code": "x"})]
     assert run(export.main, str(tmp_path / "acme.jsonl"))[0] == 1
     [part] = tmp_path.iterdir()
-    assert (part.name.startswith("acme.jsonl."), part.suffix, part.read_text()) == (True, ".part", RECORD)
+    assert (part.name.startswith("acme.jsonl."), part.suffix, part.read_text()) == (True, ".part", RECORD + FIRST_PAGE)
+
+
+@pytest.mark.parametrize("cut", ["", RECORD], ids=["empty", "without its last line"])
+def test_a_page_that_is_cut_off_is_not_the_end_of_an_export(server: Server, run: Run, tmp_path: Path, cut: str) -> None:
+    _pages(server, RECORD + FIRST_PAGE, cut)
+    status, printed, reported = run(export.main, str(tmp_path / "acme.jsonl"))
+    assert (status, printed) == (5, "")
+    assert "cut off" in reported
+    assert not (tmp_path / "acme.jsonl").exists()
 
 
 def test_an_export_to_a_file_that_another_one_is_writing_changes_nothing_of_it(
     server: Server, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "acme.jsonl"
-    _pages(server, RECORD, PAGE)
+    _pages(server, RECORD + FIRST_PAGE, PAGE)
     answered = Server._answer
     statuses: list[int] = []
 
@@ -101,7 +107,7 @@ def test_an_export_never_overwrites(server: Server, run: Run, tmp_path: Path) ->
 
 
 def test_a_user_s_export_is_asked_for_by_the_user(server: Server, run: Run) -> None:
-    server.answers["/admin/tenants/acme/users/a|b/export"] = [httpx.Response(200, text=RECORD)]
+    server.answers["/admin/tenants/acme/users/a|b/export"] = [httpx.Response(200, text=RECORD + PAGE)]
     assert run(export.main, "-", "--user", "a|b")[0] == 0
     assert server.asked[0].url.raw_path.startswith(b"/admin/tenants/acme/users/a%7Cb/export")
     assert run(export.main, "-", "--user", "a b")[0] == 2

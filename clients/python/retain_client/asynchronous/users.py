@@ -16,7 +16,7 @@ from retain_client.api.models.users import Users as UsersPage
 from retain_client.api.types import UNSET, Unset
 from retain_client.asynchronous.pages import AsyncPages
 from retain_client.asynchronous.pause import sleep
-from retain_client.values import answered, fitting, given, json_object, or_unset
+from retain_client.values import answered, fitting, given, json_object, next_cursor, or_unset
 
 
 class AsyncUsers:
@@ -65,14 +65,11 @@ class AsyncUsers:
 
     async def export(self, user: str) -> AsyncIterator[dict[str, Any]]:
         """Yield all that is kept of a user, one line of the export after the other. Raises: RetainError."""
-        cursor: str | Unset = UNSET
-        while True:
+        cursor: str | Unset | None = UNSET
+        while cursor is not None:
             response = await export_user.asyncio_detailed(self._tenant, user, client=self._api, cursor=cursor)
             with fitting(response):
                 lines = [json_object(line) for line in response.content.splitlines()]
+                cursor = next_cursor(lines)
             for line in lines:
                 yield line
-            following = response.headers.get("x-next-cursor")
-            if following is None:
-                return
-            cursor = following

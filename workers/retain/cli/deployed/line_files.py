@@ -13,13 +13,18 @@ from retain.errors.codes import ForeignCode
 from retain.json_text import read_json
 
 
-def kind_of(line: str) -> str:
-    """Return the kind of a line of an export, "" for any other text."""
+def members_of(line: str) -> Mapping[str, object]:
+    """Return the members of a line of an export, none of any other text."""
     try:
         value = read_json(line)
     except ValueError:
-        return ""
-    return str(value.get("kind", "")) if isinstance(value, dict) else ""
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def kind_of(line: str) -> str:
+    """Return the kind of a line of an export, "" for any other text."""
+    return str(members_of(line).get("kind", ""))
 
 
 def text_of(file: str, most: int = -1) -> str:

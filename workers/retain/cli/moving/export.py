@@ -16,12 +16,10 @@ from pathlib import Path
 
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, add_target, run_deployed, segment
-from retain.cli.deployed.line_files import kind_of, print_counts
+from retain.cli.deployed.line_files import kind_of, members_of, print_counts
 from retain.errors import InvalidInput, Unavailable
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_user_id
-
-_NEXT = "x-next-cursor"
 
 
 def export(options: argparse.Namespace, deployment: Deployment) -> int:
@@ -67,13 +65,17 @@ def _kinds(page: bytes) -> Iterator[str]:
 
 
 def _pages(deployment: Deployment, path: str) -> Iterator[bytes]:
-    cursor: str | None = None
+    """Yield every page, which ends with the cursor of the next one. Raises: Unavailable when it does not."""
+    query: dict[str, str] = {}
     while True:
-        answer = deployment.answer("GET", path, query={} if cursor is None else {"cursor": cursor})
-        yield answer.content.removesuffix(b"\n") + b"\n"
-        cursor = answer.headers.get(_NEXT)
-        if cursor is None:
+        page = deployment.answer("GET", path, query=query).content.removesuffix(b"\n")
+        yield page + b"\n"
+        last = members_of(page.decode(errors="replace").rpartition("\n")[2])
+        if last.get("kind") != "page":
+            raise Unavailable("the export was cut off: a page has no last line", code=ForeignCode("unreachable"))
+        if last.get("cursor") is None:
             return
+        query = {"cursor": str(last["cursor"])}
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
