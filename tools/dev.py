@@ -36,6 +36,8 @@ _NOISE = re.compile(
     r"|\[custom build\]\s*$"
     r"|.*Ready on http"  # comes some seconds before the Worker answers
 )
+_HINT = "/cdn-cgi/local/scheduled"
+_DAILY_BRIEF = "?cron=0+4+*+*+*"
 _DUMP = "[Error]: Process exited with non-zero status"
 """Begins a hundred lines, each indented, about the process of a failed build. What that printed is before them."""
 
@@ -101,12 +103,15 @@ def claim(state: Path, address: str) -> TextIO:
 
 
 def without_noise(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what wrangler prints, without its tables, blank lines, and all that it knows of a failed build's process."""
+    """Yield what wrangler prints, without its tables, blank lines, and all that it knows of a failed build's process.
+
+    Its hint how to trigger a schedule names one: there is no work for a schedule without an expression.
+    """
     dumped = False
     for line in lines:
         dumped = _DUMP in line or (dumped and line.startswith(" "))
         if not dumped and _NOISE.match(line) is None:
-            yield line
+            yield line.replace(_HINT, _HINT + _DAILY_BRIEF)
 
 
 def _announce(address: str, process: subprocess.Popen[str]) -> None:

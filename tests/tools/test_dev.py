@@ -5,12 +5,15 @@ from __future__ import annotations
 import socket
 import subprocess
 from pathlib import Path
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tools import dev
 from tools.dev import StateTaken, claim
 from tools.local_server import PortTaken
+from tools.paths import PRODUCTION_CONFIG
+from tools.stage import read_config
 
 PRINTED = """
  ⛅️ wrangler 4.164.0
@@ -48,6 +51,14 @@ def test_what_a_failed_build_printed_is_shown_without_the_dump_of_its_process() 
         "  stack: of something else\n",
     ]
     assert list(dev.without_noise(printed)) == [printed[0], *printed[5:]]
+
+
+def test_wranglers_hint_how_to_trigger_a_schedule_names_one_that_has_work() -> None:
+    [hint] = dev.without_noise(['    curl "http://127.0.0.1:8787/cdn-cgi/local/scheduled"\n'])
+    address = hint.split('"')[1]
+    assert urlsplit(address).path == "/cdn-cgi/local/scheduled"
+    [cron] = parse_qs(urlsplit(address).query)["cron"]
+    assert cron in read_config(PRODUCTION_CONFIG)["triggers"]["crons"]
 
 
 def test_a_taken_port_is_reported_before_anything_is_prepared(monkeypatch: pytest.MonkeyPatch) -> None:
