@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
 import { localTime } from "./form.tsx";
@@ -29,10 +29,23 @@ export function AsOf({ retain, place }: { retain: Retain; place: Place }) {
   const startMs = Math.min(begun, at ?? begun);
   const width = Math.max(1, nowMs - startMs);
   const shown = moved ?? at ?? nowMs;
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    // What is set while somebody types takes away the digit that was typed last.
+    if (field.current !== document.activeElement) field.current!.value = localTime(shown);
+  });
   const goTo = (ms: number | undefined) => {
     setMoved(undefined);
     const { cursor: _, ...query } = place.query;
-    location.hash = addressOf(place.tenant, place.view, place.id, { ...query, as_of_ms: ms === undefined ? undefined : String(Math.round(ms)) });
+    const address = addressOf(place.tenant, place.view, place.id, { ...query, as_of_ms: ms === undefined ? undefined : String(Math.round(ms)) });
+    // Slider and field change with every key: all times on the way are one step for going back.
+    if (at === undefined || ms === undefined) location.hash = address;
+    else location.replace(address);
+  };
+  /** Go to a typed time. A year that is half typed is long before all times that there are. */
+  const typed = (value: string) => {
+    const ms = new Date(value).getTime();
+    if (ms >= 0) goTo(ms);
   };
   const msOf = (step: string) => startMs + (Number(step) / STEPS) * width;
   return (
@@ -52,9 +65,9 @@ export function AsOf({ retain, place }: { retain: Retain; place: Place }) {
       <input
         type="datetime-local"
         step="1"
+        ref={field}
         aria-label="As of this time"
-        value={localTime(shown)}
-        onChange={(event) => event.currentTarget.value && goTo(new Date(event.currentTarget.value).getTime())}
+        onChange={(event) => typed(event.currentTarget.value)}
       />
       {at === undefined ? <span class="quiet">now</span> : <button onClick={() => goTo(undefined)}>Back to now</button>}
     </div>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
 import { useLoaded } from "./loading.tsx";
@@ -80,6 +80,15 @@ export function AgentField({ retain, value, label = "Agent", name = "agent_type"
       <datalist id={`agents-${name}`}>{known.map((one) => <option key={one.agent_type} value={one.agent_type} />)}</datalist>
     </>
   );
+}
+
+/** Have the browser ask before the page is left, as for the login, while something that was written is not saved. */
+export function useUnsaved(unsaved: boolean): void {
+  useEffect(() => {
+    const ask = (event: BeforeUnloadEvent) => event.preventDefault();
+    if (unsaved) addEventListener("beforeunload", ask);
+    return () => removeEventListener("beforeunload", ask);
+  }, [unsaved]);
 }
 
 /** A button that first shows what follows from it, and does it when it is pressed again. */

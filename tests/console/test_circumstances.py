@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Dialog, Page, Route, expect
 
 from tests.console.screens import Screen, check_widths, opened, violations
 from tests.e2e.calls import recorded_run
@@ -112,6 +112,48 @@ def test_what_another_tab_changed_is_not_overwritten(
     assert api.get(path).json()["content"] == "Parcels take nine days."
     assert all("409" in error for error in browser.errors), browser.errors
     browser.errors.clear()
+
+
+def test_what_was_written_and_is_not_saved_is_not_lost(page: Page, api: httpx.Client, tenant_id: str) -> None:
+    memory = _store(api, tenant_id, content="Bulky parcels take two days.")
+    page.goto(f"{page.url.partition('#')[0]}#/{tenant_id}/memory/{memory}")
+    content = page.get_by_label("Content")
+    content.press_sequentially(" Since May.")
+    page.get_by_role("button", name="Close: it is no longer so").click()
+    expect(page.get_by_role("button", name="Open again")).to_be_visible()
+    expect(content).to_have_value("Bulky parcels take two days. Since May.")
+    asked: list[str] = []
+
+    def stay(dialog: Dialog) -> None:
+        asked.append(dialog.type)
+        dialog.dismiss()
+
+    page.once("dialog", stay)
+    page.evaluate("location.reload()")
+    expect(content).to_have_value("Bulky parcels take two days. Since May.")
+    assert asked == ["beforeunload"]
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.locator(".history > li")).to_have_count(3)
+    page.get_by_role("button", name="Restore").first.click()
+    expect(content).to_have_value("Bulky parcels take two days.")
+    page.reload()
+    expect(content).to_have_value("Bulky parcels take two days.")
+    assert asked == ["beforeunload"]
+
+
+def test_a_time_is_typed_without_errors_on_the_way_and_is_one_step_back(page: Page, tenant_id: str) -> None:
+    """The field changes with every key: after the first digit of the year it has the year 2."""
+    page.goto(f"{page.url.partition('#')[0]}#/{tenant_id}/memory")
+    page.get_by_label("As of this time").focus()
+    for key in "01022001":
+        page.keyboard.press(key)
+        expect(page.get_by_role("status")).to_have_count(0)
+        expect(page.get_by_role("alert")).to_have_count(0)
+    expect(page).to_have_url(re.compile("as_of_ms=978[345]"))
+    page.get_by_label("As of", exact=True).press("ArrowRight")
+    expect(page).not_to_have_url(re.compile("as_of_ms=978[345]"))
+    page.go_back()
+    expect(page).to_have_url(re.compile(r"/memory$"))
 
 
 def test_every_field_of_a_memory_is_edited_and_shown_as_it_was(page: Page, api: httpx.Client, tenant_id: str) -> None:

@@ -3,6 +3,7 @@ import { type Retain, RetainError, type Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { AsOf, asOf } from "../asof.tsx";
+import { useUnsaved } from "../form.tsx";
 import { InvalidField, Nothing, Show, useActions, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { text, time } from "../shown.ts";
@@ -17,6 +18,7 @@ import { Source } from "./source.tsx";
 export function MemoryView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
   const may = useMay();
   const [changes, setChanges] = useState(0);
+  const [written, write] = useState<string | undefined>(undefined);
   const changed = () => setChanges(changes + 1);
   const [failure, act] = useActions(changed);
   const found = useLoaded(() => withEvents(retain, id), [id, changes]);
@@ -29,7 +31,8 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
       throw error;
     });
   };
-  const edit = (fields: Record<string, unknown>) => act(() => update(fields));
+  /** Change fields. What was written and is not saved stays, unless the content is what changes. */
+  const edit = (fields: Record<string, unknown>) => act(() => update(fields).then(() => "content" in fields && write(undefined)));
   return (
     <>
       <h1>Memory</h1>
@@ -37,7 +40,7 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
       <Show of={found}>
         {(memory) => (
           <>
-            {at === undefined ? <Content memory={memory} edit={may("update_memory") ? edit : undefined} /> : <Then memory={memory} atMs={at} />}
+            {at === undefined ? <Content memory={memory} written={written} write={write} edit={may("update_memory") ? edit : undefined} /> : <Then memory={memory} atMs={at} />}
             {failure}
             <Facts memory={at === undefined ? memory : thenOf(memory, at)} />
             {memory.subject !== null && memory.predicate !== null && <SameFact retain={retain} memory={memory} atMs={at} />}
@@ -111,12 +114,19 @@ function Then({ memory, atMs }: { memory: Schemas["MemoryWithEvents"]; atMs: num
 }
 
 /** What it says, which an operator may change. */
-function Content({ memory, edit }: { memory: Schemas["MemoryWithEvents"]; edit: ((fields: Record<string, unknown>) => () => void) | undefined }) {
-  const [edited, setEdited] = useState(memory.content);
+function Content({ memory, written, write, edit }: {
+  memory: Schemas["MemoryWithEvents"];
+  /** What somebody wrote instead of its content, and did not save yet. */
+  written: string | undefined;
+  write: (content: string) => void;
+  edit: ((fields: Record<string, unknown>) => () => void) | undefined;
+}) {
+  const edited = written ?? memory.content;
+  useUnsaved(edited !== memory.content);
   if (edit === undefined) return <p class="then" dir="auto">{memory.content}</p>;
   return (
     <>
-      <label class="wide">Content <textarea dir="auto" rows={3} value={edited} onInput={(event) => setEdited(event.currentTarget.value)} /></label>
+      <label class="wide">Content <textarea dir="auto" rows={3} value={edited} onInput={(event) => write(event.currentTarget.value)} /></label>
       <p class="actions">
         <button class="primary" disabled={edited === memory.content} onClick={edit({ content: edited })}>Save</button>
         {memory.valid_to_ms === null
