@@ -90,7 +90,8 @@ def write_local_config(
     config = local_config(read_config(PRODUCTION_CONFIG), overrides, shards)
     build = path.with_suffix("").name.replace("wrangler.local", ".build-local").replace("wrangler.", ".build-")
     config["main"] = f"{build}/entry.py"
-    config["assets"] = {**config["assets"], "directory": f"{build}-public"}
+    if "assets" in config:
+        config["assets"] = {**config["assets"], "directory": f"{build}-public"}
     config["build"] = {
         **config["build"],
         "command": f".venv/bin/python -m tools.stage --config {path.name} --target {build}",

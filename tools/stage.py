@@ -41,6 +41,9 @@ _NOT_UPLOADED = (
     "retain/models/scripted/schema.py",
 )
 """Modules and folders of the library that the Worker does not import."""
+_BINDINGS = ("KV", "DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER")
+_CRONS = ("0 4 * * *", "*/5 * * * *")
+"""The schedules of the daily brief and of the work of every five minutes; pruning is also a part of the brief."""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -98,10 +101,29 @@ def stage(config: dict[str, Any], target: Path, *, sources_only: bool = False) -
     environment = config.get("vars", {}).get("RETAIN_ENVIRONMENT")
     if environment == "production" and "python_workers_development" in config.get("compatibility_flags", []):
         raise SystemExit("a production configuration must not carry the flag python_workers_development")
+    if lacks := _lacking(config):
+        raise SystemExit(
+            f"the configuration lacks {', '.join(lacks)}: copy what is missing from Retain's own wrangler.toml"
+            " (docs/deployment.md, A configuration of your own)"
+        )
     files = wanted_files(config)
     if not sources_only:
         files = with_compiled(files, compiled=environment == "production")
     return mirror(files, target) + mirror(public_files(), folder_of(target))
+
+
+def _lacking(config: dict[str, Any]) -> list[str]:
+    """Return what the Worker needs and neither the configuration nor one of its environments has, in words."""
+    parts = [config, *config.get("env", {}).values()]
+    lists = [listed for part in parts for listed in part.values() if isinstance(listed, list)]
+    bound = {entry.get("binding") for listed in lists for entry in listed if isinstance(entry, dict)}
+    bound |= {one["name"] for part in parts for one in part.get("durable_objects", {}).get("bindings", ())}
+    crons = {cron for part in parts for cron in part.get("triggers", {}).get("crons", ())}
+    lacks = [f"the binding {name}" for name in _BINDINGS if name not in bound]
+    lacks += [f"the schedule {cron}" for cron in _CRONS if cron not in crons]
+    if not any(rule["type"] == "ESModule" for part in parts for rule in part.get("rules", ())):
+        lacks.append("the rule that uploads adapters/exchange.mjs")
+    return lacks
 
 
 def with_compiled(files: Mapping[str, bytes], *, compiled: bool) -> dict[str, bytes]:

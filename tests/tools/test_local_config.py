@@ -101,6 +101,14 @@ def test_configurations_of_other_names_are_built_into_folders_of_their_own(check
     assert len(set(built.values())) == 3
 
 
+def test_a_configuration_without_static_files_is_served_without_them(
+    checkout: Path, production: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del production["assets"]
+    monkeypatch.setattr(module, "read_config", lambda _: production)
+    assert "assets" not in read_config(write_local_config(checkout / "wrangler.local.json"))
+
+
 @pytest.mark.parametrize("before", [None, "", "MEMORY_KEY=mine\n", "MEMORY_KEY=mine\nCREDENTIALS_KEY=mine\n"])
 def test_only_the_owner_may_read_the_development_secrets(checkout: Path, before: str | None) -> None:
     file = checkout / ".dev.vars"

@@ -143,6 +143,27 @@ def test_a_production_configuration_with_the_development_flag_is_refused(tmp_pat
     assert not (tmp_path / "build").exists()
 
 
+def test_a_configuration_of_an_earlier_version_is_refused_and_what_it_lacks_is_named(tmp_path: Path) -> None:
+    config = read_config(PRODUCTION_CONFIG)
+    config["durable_objects"] = {"bindings": config["durable_objects"]["bindings"][:1]}
+    config["triggers"] = {"crons": ["0 3 * * SUN", "0 4 * * *"]}
+    config["rules"] = config["rules"][:1]
+    with pytest.raises(SystemExit) as refused:
+        stage(config, tmp_path / "build")
+    assert (
+        "lacks the binding TENANT_WRITER, the schedule */5 * * * *, the rule that uploads adapters/exchange.mjs:"
+        in str(refused.value)
+    )
+    assert not (tmp_path / "build").exists()
+
+
+def test_what_only_an_environment_of_the_configuration_has_is_not_missing(tmp_path: Path) -> None:
+    config = read_config(PRODUCTION_CONFIG)
+    moved = ("kv_namespaces", "d1_databases", "r2_buckets", "vectorize", "durable_objects", "triggers", "rules")
+    config["env"] = {"live": {name: config.pop(name) for name in moved}}
+    assert stage(config, tmp_path / "build", sources_only=True)
+
+
 def test_staging_twice_changes_nothing(tmp_path: Path) -> None:
     config = read_config(PRODUCTION_CONFIG)
     target = tmp_path / "built"
