@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from assembly.root import assembly_of
+from assembly.root import assembly_of, set_alarm
 from retain import errors
 from retain.json_text import read_own_json
 from retain.log import bind
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 _log = logging.getLogger("retain.agent_runtime")
 _NAMED = ("request_id", "tenant_id", "agent_type", "instance_id", "run_id")
 """The fields that every log line of a call has."""
+_REPEATED = 5
+"""How often the platform has repeated an alarm when another one is set: it repeats one six times, and then drops it.
+
+Source: https://developers.cloudflare.com/durable-objects/api/alarms/
+"""
+_AGAIN_MS = 5 * 60_000
 
 
 class AgentRuntime(DurableObject):
@@ -101,8 +107,20 @@ class AgentRuntime(DurableObject):
         """Forget everything, or what names a term. request: an `EraseRequest` as JSON."""
         return await self._enveloped("erase", request)
 
-    async def alarm(self, alarm_info: Any = None) -> None:  # noqa: ARG002
-        """Do what is due. Does nothing in an object that was never called."""
+    async def alarm(self, alarm_info: Any = None) -> None:
+        """Do what is due. Does nothing in an object that was never called.
+
+        What is due stays due however long the deployment is unusable: with an invalid setting, or after a rollback.
+        """
+        try:
+            await self._do_what_is_due()
+        except Exception as failure:
+            if getattr(alarm_info, "retryCount", 0) < _REPEATED:
+                raise  # the platform repeats the alarm
+            _log.warning("the alarm fails each time", extra={"code": getattr(failure, "code", "internal")})
+            await set_alarm(self.ctx.storage, _AGAIN_MS)
+
+    async def _do_what_is_due(self) -> None:
         from retain.agents.identity import claimed
 
         identity = claimed(assembly_of(self.env).instances.ports(self.ctx.storage).local)
@@ -112,7 +130,7 @@ class AgentRuntime(DurableObject):
             with bind(**named), assembly_of(self.env).located(scope.tenant_id):
                 try:
                     await self._living(identity).on_alarm()
-                except Exception as failure:  # the platform repeats the alarm
+                except Exception as failure:
                     if not isinstance(failure, errors.RetainError):
                         assembly_of(self.env).note_failure("an instance's alarm", failure)
                     raise

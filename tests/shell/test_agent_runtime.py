@@ -11,7 +11,7 @@ import pytest
 
 from retain.agents.instance import Instance
 from retain.agents.methods import METHODS, InstanceMethod
-from retain.errors import Conflict, NotFound, RetainError
+from retain.errors import Conflict, Misconfigured, NotFound, RetainError
 from retain.json_text import JsonObject
 from retain.log import bound
 from retain.rpc import opened
@@ -201,6 +201,23 @@ async def test_the_alarm_does_what_is_due_and_its_lines_name_the_instance(
     assert await worker.ring() == 1
     assert seen == DESK
     assert (await call(worker, "describe"))["working"] == {}
+
+
+async def test_an_alarm_that_fails_each_time_is_set_again_before_the_platform_drops_it(worker: Worker) -> None:
+    await worker.tenant()
+    await worker.run("acme", "sdr", "Draft an e-mail to contact:7", instance_id="desk")
+    storage = worker.agents.storages[NAME]
+    storage.connection.execute(
+        "UPDATE schema_version SET version = 99"
+    )  # as a later version leaves it before a rollback
+    worker.agents.sleep()
+    before = storage.alarm_ms
+    for repeated in range(5):
+        with raises(Misconfigured, code="newer_object"):
+            await worker.agents.object(NAME).alarm(SimpleNamespace(retryCount=repeated))
+    assert storage.alarm_ms == before
+    await worker.agents.object(NAME).alarm(SimpleNamespace(retryCount=5))
+    assert storage.alarm_ms == worker.clock() + 5 * 60_000
 
 
 async def test_the_id_of_a_request_reaches_the_instance(worker: Worker) -> None:

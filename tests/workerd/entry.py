@@ -102,7 +102,7 @@ class Probe(DurableObject):
 
     async def alarm(self, alarm_info: Any = None) -> None:
         """Note that the alarm fired."""
-        object_probes.note_alarm(self.ctx.storage)
+        object_probes.note_alarm(self.ctx.storage, alarm_info)
 
 
 class RefusingRuntime(AgentRuntime):  # type: ignore[misc]

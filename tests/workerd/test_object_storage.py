@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.e2e.waiting import eventually
 from tests.workerd.server import TestWorker
 
 pytestmark = pytest.mark.workerd
@@ -43,3 +44,8 @@ def test_an_alarm_that_is_due_fires_once(worker: TestWorker) -> None:
         pass
     assert worker.object_probe("soon", "notes") == ["alarm"]
     assert worker.object_probe("soon", "alarm", times_ms=[]) == [None]
+
+
+def test_an_alarm_that_fails_is_repeated_and_is_given_how_often(worker: TestWorker) -> None:
+    worker.object_probe("fails", "alarm_soon", fails=True)
+    eventually(lambda: worker.object_probe("fails", "notes"), lambda notes: notes == ["fail at first", "repeated 1"])

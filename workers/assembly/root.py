@@ -14,7 +14,7 @@ from retain.http import Request, Response
 from retain.log import configure
 
 if TYPE_CHECKING:
-    from cloudflare_bindings import Env
+    from cloudflare_bindings import DurableStorage, Env
 
     from assembly.access import AccessParts
     from assembly.directory import Directory
@@ -46,6 +46,11 @@ def assembly_of(env: Env) -> Assembly:
         spare_turns()
         _isolate["parts"] = Assembly(bindings.platform_of(env))
     return _isolate["parts"]
+
+
+async def set_alarm(storage: DurableStorage, after_ms: int) -> None:
+    """Set a Durable Object's alarm by its storage alone, even if an invalid setting forbids an assembly."""
+    await bindings.DurableAlarm(storage).set(bindings.now_ms() + after_ms)
 
 
 class Assembly:

@@ -13,10 +13,15 @@ Probe = Callable[[Any, Any, dict[str, Any]], Awaitable[Any]]
 _TABLE = "CREATE TABLE IF NOT EXISTS note (text TEXT)"
 
 
-def note_alarm(storage: Any) -> None:
-    """Note in the object that its alarm fired."""
+def note_alarm(storage: Any, alarm_info: Any) -> None:
+    """Note in the object that its alarm fired; fail at first if it was asked to. Raises: RuntimeError."""
     sql = bindings.DurableSql(storage)
     sql.run(_TABLE)
+    if sql.run("SELECT 1 FROM note WHERE text = 'fail at first'").rows:
+        if alarm_info.retryCount == 0:
+            raise RuntimeError("as it was asked to")
+        sql.run("INSERT INTO note VALUES (?)", f"repeated {alarm_info.retryCount}")
+        return
     sql.run("INSERT INTO note VALUES ('alarm')")
 
 
@@ -56,7 +61,11 @@ async def _alarm(ctx: Any, _env: Any, asked: dict[str, Any]) -> Any:
     return seen
 
 
-async def _alarm_soon(ctx: Any, _env: Any, _asked: dict[str, Any]) -> Any:
+async def _alarm_soon(ctx: Any, _env: Any, asked: dict[str, Any]) -> Any:
+    if asked.get("fails"):
+        sql = bindings.DurableSql(ctx.storage)
+        sql.run(_TABLE)
+        sql.run("INSERT INTO note VALUES ('fail at first')")
     await bindings.DurableAlarm(ctx.storage).set(bindings.now_ms())
     await asyncio.sleep(0)
     return {}
