@@ -17,7 +17,7 @@ def light(limit: int, *texts: str) -> str:
     The column `page_light` says whether it has. If all rows have, they fit into a page, and need no `sized` query, which
     reads each row several times. limit: of the page. texts: as `r.content`.
     """
-    is_light = f"{_size(texts)} <= {PAGE_BYTES // (limit + 1)}"
+    is_light = f"{text_bytes(texts)} <= {PAGE_BYTES // (limit + 1)}"
     kept = [f"CASE WHEN {is_light} THEN {text} END AS {text.rpartition('.')[2]}" for text in texts]
     return ", ".join([*kept, f"{is_light} AS page_light"])
 
@@ -27,7 +27,7 @@ def sized(select: str, order: str, *texts: str) -> str:
 
     order: of its rows. texts: its columns that may be large.
     """
-    size = _size(texts)
+    size = text_bytes(texts)
     return (
         f"SELECT * FROM (SELECT *, COUNT(*) OVER () AS page_rows, SUM({size}) OVER (ORDER BY {order}) - ({size})"  # noqa: S608
         f" AS page_before FROM ({select})) WHERE page_before < {PAGE_BYTES} ORDER BY {order}"
@@ -40,6 +40,6 @@ def cut(rows: Sequence[Row], limit: int) -> tuple[Sequence[Row], bool]:
     return shown, bool(rows) and int(rows[0]["page_rows"]) > len(shown)
 
 
-def _size(texts: Sequence[str]) -> str:
+def text_bytes(texts: Sequence[str]) -> str:
     """Return the bytes of a row's texts, as SQL."""
     return " + ".join(f"COALESCE(length(CAST({text} AS BLOB)), 0)" for text in texts)

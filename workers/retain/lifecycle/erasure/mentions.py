@@ -14,12 +14,14 @@ from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import Term
-from retain.limits.pages import cut, sized
+from retain.limits.pages import cut, sized, text_bytes
 from retain.ports import Row, SqlValue, Statement
 from retain.tenants.tables import TenantTable, Texts
 
-OWNERS = 5
-"""Rows with parts per slice: a run has thousands of events."""
+OWNERS = 20
+"""Most rows with parts per slice."""
+OWNERS_BYTES = 4_000_000
+"""Bytes of such rows with their parts after which a slice ends: a run has thousands of events. Each row counts 150 more."""
 ROWS = 100
 FILES = 5
 """Text files per slice: each is read whole, one after the other."""
@@ -43,16 +45,14 @@ async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
         return Slice.DONE
     owner = owners[name]
     texts, [key] = owner.texts, owner.keys
-    page = (job.tenant_id, *(after or [""]), OWNERS)
-    ids = f"SELECT {key} FROM {name} WHERE tenant_id = ?1 AND {key} > ?2 ORDER BY {key} LIMIT ?3"
+    page = (await stores.sql.run(_owners_that_fit(owner), job.tenant_id, *(after or [""]))).rows
+    listed = json.dumps([row[key] for row in page])
+    where = f"WHERE {_LISTED.format(key=key, ids='?1')} AND tenant_id = ?2"
     rows, *parts = await stores.sql.batch(
         [
-            (f"SELECT * FROM {name} WHERE tenant_id = ? AND {key} > ? ORDER BY {key} LIMIT ?", page),
+            (f"SELECT * FROM {name} {where}", (listed, job.tenant_id)),
             *(
-                (
-                    f"SELECT {key}, {', '.join(part.columns)} FROM {table} WHERE {key} IN ({ids}) AND tenant_id = ?1",
-                    page,
-                )
+                (f"SELECT {key}, {', '.join(part.columns)} FROM {table} {where}", (listed, job.tenant_id))
                 for table, part in owner.parts.items()
             ),
         ]
@@ -62,7 +62,8 @@ async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
     named = whole | {row[key] for row in rows.rows if _naming(term, texts, texts.columns, row)}
     for part, found in zip(owner.parts.values(), parts, strict=True):
         named |= {row[key] for row in found.rows if _naming(term, part, part.columns, row)}
-    cursor = [name, rows.rows[-1][key]] if len(rows.rows) == OWNERS else _following(name, list(owners))
+    is_last = not page or page[0]["page_rows"] == len(page) < OWNERS
+    cursor = _following(name, list(owners)) if is_last else [name, page[-1][key]]
     await stores.sql.batch(
         [
             *job.moved(stores.clock(), {f"d1.{name}": len(named)}, cursor=cursor),
@@ -84,12 +85,9 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
     key = ", ".join(keys)
     columns = ", ".join(f"{column} AS text_{column}" for column in (*texts.columns, *texts.whole))
     beyond = f"AND ({key}) > ({', '.join('?' * len(keys))})" if after else ""
-    page = sized(
-        f"SELECT {key}, {columns} FROM {name} WHERE tenant_id = ? {beyond} ORDER BY {key} LIMIT ?",
-        key,
-        *(f"text_{column}" for column in texts.columns),
-    )
-    rows, more = cut((await stores.sql.run(page, job.tenant_id, *after, ROWS + 1)).rows, ROWS)
+    page = f"SELECT {key}, {columns} FROM {name} WHERE tenant_id = ? {beyond} ORDER BY {key} LIMIT {ROWS + 1}"
+    read = [f"text_{column}" for column in (*texts.columns, *texts.whole)]
+    rows, is_more = cut((await stores.sql.run(sized(page, key, *read), job.tenant_id, *after)).rows, ROWS)
     term = Term.of(job.request["subject"])
     where = " AND ".join(f"{name} = ?" for name in keys)
     gone: list[Statement] = []
@@ -99,7 +97,7 @@ async def erase_texts(stores: Stores, job: ErasureJob) -> Slice:
             kept = texts.emptied is not None and not named & {*keys, *texts.whole}
             erased = f"UPDATE {name} SET {texts.emptied} WHERE {where}" if kept else f"DELETE FROM {name} WHERE {where}"
             gone.append((erased, tuple(row[column] for column in keys)))
-    cursor = [name, *(rows[-1][column] for column in keys)] if more else _following(name, list(tables))
+    cursor = [name, *(rows[-1][column] for column in keys)] if is_more else _following(name, list(tables))
     await stores.sql.batch([*job.moved(stores.clock(), {f"d1.{name}": len(gone)}, cursor=cursor), *gone])
     return Slice.MORE
 
@@ -118,6 +116,21 @@ async def erase_files_that_mention(stores: Stores, job: ErasureJob) -> Slice:
     moved = job.moved(stores.clock(), counts, cursor=rows[-1]["attachment_id"])
     await stores.sql.batch([*moved, (_GONE, (json.dumps(named),))])
     return Slice.MORE
+
+
+def _owners_that_fit(owner: TenantTable) -> str:
+    """Return the query for the keys of a tenant's next rows with parts: as many as have `OWNERS_BYTES` together."""
+    [key] = owner.keys
+    texts = [f"o.{column}" for column in (*owner.texts.columns, *owner.texts.whole)]
+    sizes = [text_bytes(texts)] + [
+        f"(SELECT COALESCE(SUM({text_bytes(part.columns)} + 150), 0) FROM {table} WHERE {key} = o.{key})"
+        for table, part in owner.parts.items()
+    ]
+    some = f"SELECT o.{key}, 150 + {' + '.join(sizes)} AS size FROM {owner.name} o WHERE tenant_id = ?1 AND {key} > ?2"
+    return (
+        f"SELECT {key}, page_rows FROM (SELECT {key}, COUNT(*) OVER () AS page_rows, SUM(size) OVER (ORDER BY {key}) - size"
+        f" AS before FROM ({some} ORDER BY {key} LIMIT {OWNERS})) WHERE before < {OWNERS_BYTES} ORDER BY {key}"
+    )
 
 
 def _place(job: ErasureJob, tables: Sequence[str]) -> tuple[str | None, list[SqlValue]]:
