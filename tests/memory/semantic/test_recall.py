@@ -21,8 +21,8 @@ from tests.support.instances import ROOT, shipped_embedder
 
 COMPONENTS = {
     "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
-    "importance", "confidence", "around", "assistant", "standing", "preference", "context", "contradicted", "repeated", "alone",
-    "fullness",
+    "importance", "confidence", "around", "assistant", "standing", "preference", "context", "contradicted", "repeated",
+    "alone", "fullness",
 }  # fmt: skip
 
 
