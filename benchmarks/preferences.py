@@ -19,14 +19,13 @@ the turns, within twenty minutes of the time of each event that it rests on, wit
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from benchmarks.recall import write
 from retain.json_text import read_own_json
 
 FORMS = {
@@ -160,13 +159,6 @@ def _written(at: datetime) -> str:
 def _words(text: str) -> set[str]:
     """Return the words of a text that have three letters or more."""
     return set(re.findall(r"[a-z0-9]{3,}", text.lower()))
-
-
-def write(path: Path, conversations: Iterator[dict[str, Any]]) -> None:
-    """Write conversations as a file of gzipped JSON lines."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with gzip.open(path, "wt") as file:
-        file.writelines(json.dumps(one) + "\n" for one in conversations)
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ import argparse
 import asyncio
 import gzip
 import hashlib
+import json
 import math
 import re
 import sqlite3
@@ -77,6 +78,13 @@ def conversations(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt") as lines:
         for line in lines:
             yield read_own_json(line)
+
+
+def write(path: Path, conversations: Iterator[dict[str, Any]]) -> None:
+    """Write conversations as a file of gzipped JSON lines."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with gzip.open(path, "wt") as file:
+        file.writelines(json.dumps(one) + "\n" for one in conversations)
 
 
 def spoken_at(text: str) -> int | None:

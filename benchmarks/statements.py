@@ -23,7 +23,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.preferences import write
+from benchmarks.recall import write
 from retain.json_text import read_own_json
 
 _STATEMENTS = "data_generation/final_dataset/messages_and_QAs"
@@ -32,7 +32,7 @@ _WEEKDAY = re.compile(" 周.")
 
 
 def statements(folder: Path, chats: Path, every: int) -> Iterator[dict[str, Any]]:
-    """Yield a memory for every so manieth question of each of the data set's files."""
+    """Yield a memory for one question of each `every` of each of the data set's files."""
     people = [*read_own_json((chats / _CHATS).read_text()).values()]
     for path in sorted((folder / _STATEMENTS).glob("*.json")):
         kind = path.stem[3 : path.stem.rindex("_")]
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("statements", type=Path, help="a clone of MemSim")
     parser.add_argument("chats", type=Path, help="a clone of MemoryBank-SiliconFriend")
     parser.add_argument("into", type=Path, help="the folder to write to")
-    parser.add_argument("--every", type=int, default=1, help="of every so manieth question (all)")
+    parser.add_argument("--every", type=int, default=1, help="take one question of so many (1: all)")
     options = parser.parse_args()
     write(options.into / "statements.jsonl.gz", statements(options.statements, options.chats, options.every))
 

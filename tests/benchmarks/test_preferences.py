@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks.preferences import FORMS, cars, prefeval, write
-from benchmarks.recall import conversations, measure
+from benchmarks.preferences import FORMS, cars, prefeval
+from benchmarks.recall import conversations, measure, write
 from tests.support.instances import shipped_embedder
 
 TOPICS = ("food", "hotels", "music", "pets", "sports_indoors")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from benchmarks.preferences import write
-from benchmarks.recall import ROOT, conversations, measure
+from benchmarks.recall import ROOT, conversations, measure, write
 from benchmarks.statements import statements
 from retain.models.embedders.static import MULTILINGUAL, StaticEmbedder, table_file
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 from retain.agents.catalogue import AgentCatalogue
@@ -91,11 +93,35 @@ async def fill(world: World, user: str) -> None:
     world.plant("outbox_failures", **more)
 
 
-async def erased(world: World, user: str, tenant: str = "acme") -> Outcome:
-    """Repeat the call until the erasure is complete; return its outcome."""
+@asynccontextmanager
+async def two_users() -> AsyncIterator[World]:
+    """Yield a shop with the canaries of both users, without what waits for something else, and close it."""
+    world = shop()
+    try:
+        for user in (ANN, BOB):
+            await fill(world, user)
+        for table in ("ingest_jobs", "ingest_messages", "outbox_failures"):
+            world.sql_now(f"DELETE FROM {table}")
+        yield world
+    finally:
+        world.close()
+
+
+async def completed(world: World, erase: Callable[[], Awaitable[Outcome]]) -> Outcome:
+    """Repeat a call until the erasure is complete; return its outcome."""
     for _ in range(60):
-        outcome = await Erasure(world.stores()).erase_user(tenant, user)
+        outcome = await erase()
         if outcome.retry_after_ms is None:
             return outcome
         world.clock.advance(outcome.retry_after_ms)
     raise AssertionError("the erasure never completes")
+
+
+async def erased(world: World, user: str, tenant: str = "acme") -> Outcome:
+    """Erase a user, until it is complete; return the outcome."""
+    return await completed(world, lambda: Erasure(world.stores()).erase_user(tenant, user))
+
+
+async def forgotten(world: World, text: str) -> Outcome:
+    """Erase what mentions a text, until it is complete; return the outcome."""
+    return await completed(world, lambda: Erasure(world.stores()).erase_subject("acme", text, "mention"))

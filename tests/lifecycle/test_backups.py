@@ -25,7 +25,7 @@ from retain.namespace import Namespace
 from retain.retention import DAY_MS
 from retain.tenants.register import Tenants
 from tests.e2e.puppet import order
-from tests.lifecycle.of_users import ANN, BOB, canary, erased, fill, shop
+from tests.lifecycle.of_users import ANN, BOB, canary, completed, erased, fill, forgotten, shop, two_users
 from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import PERSON, World
 from tests.ports import raises
@@ -91,17 +91,10 @@ async def planted_shop() -> AsyncIterator[World]:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    world = shop()
-    try:
-        for user in (ANN, BOB):
-            await fill(world, user)
-        for table in ("ingest_jobs", "ingest_messages", "outbox_failures"):
-            world.sql_now(f"DELETE FROM {table}")
+    async with two_users() as world:
         plant_the_rest(world)
         world.clock.advance(MINUTE_MS)
         yield world
-    finally:
-        world.close()
 
 
 def backups(world: World, stores: Stores | None = None) -> Backups:
@@ -239,11 +232,7 @@ async def test_what_an_instance_held_before_it_served_an_erased_user_is_in_no_ba
 
 async def test_an_erasure_by_mention_reaches_backups(world: World) -> None:
     await backed_up(world)
-    for _ in range(60):
-        outcome = await Erasure(world.stores()).erase_subject("acme", canary(ANN, "item"), "mention")
-        if outcome.retry_after_ms is None:
-            break
-        world.clock.advance(outcome.retry_after_ms)
+    await forgotten(world, canary(ANN, "item"))
     assert not any(canary(ANN, "item") in content for content in _pages(world))
     await restored(world, "copy")
     assert canary(ANN, "item") not in json.dumps(await lines_of(world, "copy"))
@@ -252,11 +241,7 @@ async def test_an_erasure_by_mention_reaches_backups(world: World) -> None:
 
 async def test_an_erased_tenant_has_no_backup(world: World) -> None:
     manifest = await backed_up(world)
-    for _ in range(60):
-        outcome = await Erasure(world.stores()).erase_tenant("acme")
-        if outcome.retry_after_ms is None:
-            break
-        world.clock.advance(outcome.retry_after_ms)
+    await completed(world, lambda: Erasure(world.stores()).erase_tenant("acme"))
     assert not (await world.objects_store.list("backups/")).keys
     with raises(NotFound, code="no_such_backup"):
         await restored(world, "copy", manifest.backup_id)

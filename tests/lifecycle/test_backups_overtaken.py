@@ -11,9 +11,8 @@ from retain.jobs import LEASE_MS
 from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.backups.objects import BackupObjects
 from retain.lifecycle.backups.restoring import RestoreRequest, Restoring
-from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.export import Page, export_page
-from tests.lifecycle.of_users import ANN, BOB, canary, erased, fill, shop
+from tests.lifecycle.of_users import ANN, BOB, canary, erased, forgotten, two_users
 from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import World
 
@@ -22,31 +21,14 @@ EXPORTING = "retain.lifecycle.backups.backing_up.export_page"
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    world = shop()
-    try:
-        for user in (ANN, BOB):
-            await fill(world, user)
-        for table in ("ingest_jobs", "ingest_messages", "outbox_failures"):
-            world.sql_now(f"DELETE FROM {table}")
+    async with two_users() as world:
         yield world
-    finally:
-        world.close()
 
 
 def kept(world: World) -> str:
     """Return everything that is kept of backups."""
     objects = [row for name, rows in world.everything().items() if name.startswith("r2/") for row in rows]
     return "".join(row[1].decode() for row in objects if row[0].startswith(b"backups/"))
-
-
-async def forgotten(world: World, text: str) -> None:
-    """Erase by mention, until it is complete."""
-    for _ in range(60):
-        outcome = await Erasure(world.stores()).erase_subject("acme", text, "mention")
-        if outcome.retry_after_ms is None:
-            return
-        world.clock.advance(outcome.retry_after_ms)
-    raise AssertionError("the erasure never completes")
 
 
 @pytest.mark.parametrize("nth", range(1, 8))

@@ -51,6 +51,15 @@ async def advanced(deployment: ShardedDeployment, mover: Mover, move: Move, step
     return move
 
 
+async def moving(deployment: ShardedDeployment, step: str) -> Move:
+    """Return a move of a tenant with one memory, "Kept.", that is at a step."""
+    await deployment.register("acme")
+    await deployment.store("acme", "Kept.")
+    return await advanced(
+        deployment, deployment.mover, await deployment.mover.start("acme", "DB_1", "person:ada"), step
+    )
+
+
 async def set_limit(deployment: ShardedDeployment, tenant: str) -> None:
     """Write for a tenant, wherever it lives."""
     with in_tenant(tenant):
@@ -155,10 +164,7 @@ async def test_a_worker_that_is_late_replaces_nothing_of_a_later_move() -> None:
 
 async def test_a_worker_that_is_late_removes_nothing_of_a_tenant_that_has_moved_back() -> None:
     with living() as deployment:
-        await deployment.register("acme")
-        await deployment.store("acme", "Kept.")
-        move = await deployment.mover.start("acme", "DB_1", "person:ada")
-        move = await advanced(deployment, deployment.mover, move, "remove")
+        move = await moving(deployment, "remove")
 
         async def overtake() -> None:
             deployment.clock.advance(LEASES.ms)
@@ -176,10 +182,7 @@ async def test_a_worker_that_is_late_leaves_no_vectors_at_the_target_of_a_move_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with living() as deployment:
-        await deployment.register("acme")
-        await deployment.store("acme", "Kept.")
-        move = await deployment.mover.start("acme", "DB_1", "person:ada")
-        move = await advanced(deployment, deployment.mover, move, "copy")
+        move = await moving(deployment, "copy")
         read = SqliteVectorIndex.get_by_ids
 
         async def slow(self: SqliteVectorIndex, ids: Sequence[str]) -> list[VectorEntry]:
@@ -200,10 +203,7 @@ async def test_a_worker_that_is_late_removes_no_vectors_of_a_tenant_that_has_mov
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with living() as deployment:
-        await deployment.register("acme")
-        await deployment.store("acme", "Kept.")
-        move = await deployment.mover.start("acme", "DB_1", "person:ada")
-        move = await advanced(deployment, deployment.mover, move, "remove")
+        move = await moving(deployment, "remove")
 
         async def slow(*args: Any) -> list[str]:
             found = await vectors_of(*args)
