@@ -18,6 +18,7 @@ from typing import TextIO
 
 import httpx
 
+from retain.admin.maintenance import BRIEF
 from tools.local_config import write_local_config
 from tools.local_server import check_port, command, migrate
 from tools.offline_runtime import environment
@@ -37,7 +38,7 @@ _NOISE = re.compile(
     r"|.*Ready on http"  # comes some seconds before the Worker answers
 )
 _HINT = "/cdn-cgi/local/scheduled"
-_DAILY_BRIEF = "?cron=0+4+*+*+*"
+_DAILY_BRIEF = f"?cron={BRIEF.replace(' ', '+')}"
 _DUMP = "[Error]: Process exited with non-zero status"
 """Begins a hundred lines, each indented, about the process of a failed build. What that printed is before them."""
 

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from retain.admin.catching_up import CATCH_UP
+from retain.admin.maintenance import BRIEF
 from retain.models.embedders.static import table_file
 from tools.agent_definitions import check_models, compile_agents
 from tools.bytecode import with_bytecode
@@ -42,7 +44,7 @@ _NOT_UPLOADED = (
 )
 """Modules and folders of the library that the Worker does not import."""
 _BINDINGS = ("KV", "DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER")
-_CRONS = ("0 4 * * *", "*/5 * * * *")
+_CRONS = (BRIEF, CATCH_UP)
 """The schedules of the daily brief and of the work of every five minutes; pruning is also a part of the brief."""
 
 
