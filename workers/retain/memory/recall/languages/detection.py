@@ -1,7 +1,8 @@
 """Which language a text is in, of those with stems of their own: by its script, its frequent words and its letters.
 
 A text that shows none of them is taken for English, so an English text is not stemmed as another one. What is told apart
-is only what Retain stems: a text in Swedish or Polish counts as English, as it always did.
+is only what Retain stems: a text in Swedish or Polish counts as English. Their words and letters are known so far that they
+are not taken for German or French (`languages.others`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from retain.memory.recall.languages.others import LETTERS, OTHERS
 from retain.memory.recall.languages.stop_words import STOP
 
 ENGLISH = "en"
@@ -25,6 +27,15 @@ _ENOUGH = 1.0
 _RUSSIAN = re.compile("[\u0430-\u044f]")
 _OTHER_CYRILLIC = re.compile("[\u0456\u0457\u0454\u0491\u045e\u0458\u0459\u045a\u045f\u0452\u045b]")
 """Letters of Ukrainian, Belarusian and Serbian."""
+_ALPHABETS = {
+    "de": "äöüß",
+    "fr": "àâæçèéêëîïôœùûüÿ",
+    "es": "áéíóúüñ",
+    "pt": "àáâãçéêíóôõúü",
+    "it": "àèéìíîòóùú",
+    "nl": "áèéêëíïóöúü",
+}
+"""The letters of each language that are not in English, or not in every text of it."""
 _LETTERS = {
     language: re.compile(pattern)
     for language, pattern in {
@@ -40,6 +51,9 @@ _LETTERS = {
 }
 """Letters and parts of words that the others hardly have."""
 _EACH_LETTER, _MOST_LETTERS = 0.6, 1.8
+_FOREIGN = 0.6
+"""What a word with a letter that the language does not have takes away from its score."""
+_WORD = re.compile(r"[^\W\d_]+")
 COMMON = {
     language: frozenset(words.split())
     for language, words in {
@@ -65,13 +79,17 @@ def language_of(text: str, found: Sequence[str], english: frozenset[str]) -> str
     if not plain and _RUSSIAN.search(lowered):
         return None if _OTHER_CYRILLIC.search(lowered) else CYRILLIC[0]
     weights = _weights(english)
-    scores = dict.fromkeys((ENGLISH, *LATIN), 0.0)
+    scores = dict.fromkeys((ENGLISH, *LATIN, *OTHERS), 0.0)
     for word in found[:_LONGEST_WORDS]:
         for language, weight in weights.get(word, {}).items():
             scores[language] += weight
-    for language, letters in _LETTERS.items():
+    for language, letters in (*_LETTERS.items(), *LETTERS.items()):
         if scores[language] or not plain:
             scores[language] += min(_MOST_LETTERS, _EACH_LETTER * len(letters.findall(lowered)))
+    if not plain:
+        accents = [{letter for letter in word if not letter.isascii()} for word in _WORD.findall(lowered)]
+        for language, own in _ALPHABETS.items():
+            scores[language] -= _FOREIGN * sum(not letters.issubset(own) for letters in accents)
     best = max(LATIN, key=scores.__getitem__)
     others = [score for language, score in scores.items() if language != best]
     if scores[best] >= _ENOUGH and scores[best] > max(others):
@@ -83,15 +101,17 @@ def language_of(text: str, found: Sequence[str], english: frozenset[str]) -> str
 def _weights(english: frozenset[str]) -> Mapping[str, Mapping[str, float]]:
     """Return what each word shows: of n languages that have it, each the less the more they are.
 
-    A stop word of English shows English alone.
+    A stop word of English shows English alone. A language without stems takes nothing from those that have them.
     """
     weights: dict[str, dict[str, float]] = {}
-    for word in frozenset[str]().union(english, *STOP.values(), *COMMON.values()):
+    for word in frozenset[str]().union(english, *STOP.values(), *COMMON.values(), *OTHERS.values()):
         having = [one for one in LATIN if word in STOP[one] or word in COMMON[one]]
         if word in english:
             weights[word] = {} if having else {ENGLISH: 1.0}
         elif word not in _ENGLISH_TOO:
+            others = [one for one in OTHERS if word in OTHERS[one]]
             weights[word] = {one: len(having) ** -0.5 for one in having}
+            weights[word] |= {one: (len(having) + 1) ** -0.5 for one in others}
     return weights
 
 
