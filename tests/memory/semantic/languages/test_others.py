@@ -14,7 +14,7 @@ from retain.memory.records.record import NewRecord
 from retain.memory.semantic import RecallQuery
 from tests.memory.semantic.substrate import PERSON, Substrate
 
-SAID = {
+TEXTS = {
     "Catalan": (
         "La Núria viu amb la seva germana a Girona i també té un gos que es diu Bruc.",
         "Amb qui viu la Núria, i on?",
@@ -65,18 +65,18 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("name", SAID)
+@pytest.mark.parametrize("name", TEXTS)
 def test_no_text_of_another_language_is_taken_for_one_with_stems(name: str) -> None:
-    for text in SAID[name]:
+    for text in TEXTS[name]:
         assert detected(text) in (None, "en"), text
 
 
 async def test_what_was_said_in_a_language_without_stems_is_found_first(substrate: Substrate) -> None:
     memory = substrate.memory()
-    for said, _ in SAID.values():
-        await memory.store(NewRecord(said), PERSON)
-    for said, question in SAID.values():
-        assert (await memory.search(RecallQuery(question, 1)))[0].record.content == said
+    for text, _ in TEXTS.values():
+        await memory.store(NewRecord(text), PERSON)
+    for text, question in TEXTS.values():
+        assert (await memory.search(RecallQuery(question, 1)))[0].record.content == text
 
 
 def test_a_name_from_another_language_does_not_hide_the_text_s_own() -> None:
