@@ -35,8 +35,8 @@ from retain.memory.records.limits import SpansLimit
 from retain.memory.records.record import NewRecord, Utterance
 from retain.models.chat import ChatMessage
 from retain.models.providers.arrival import arrival
-from retain.models.providers.sse import EventReader
 from retain.roles.subjects import check_subject
+from retain.server_sent_events import EventReader
 from retain.settings import read_settings
 from retain.text_patterns import TextPattern
 from tests.gateway.setting import config
@@ -317,9 +317,9 @@ LIMITS = (
     Limit(constant="retain.contracts.messages.MAX_SESSION_BYTES", attempt=_session, code="chat_session_too_large"),
     Limit(constant="retain.contracts.documents.MAX_ID_BYTES", attempt=_document_id, code="vector_document_too_large"),
     Limit(constant="retain.models.providers.arrival.MAX_WHOLE_BYTES", attempt=_whole, code="malformed_answer"),
-    Limit(constant="retain.models.providers.sse.MAX_EVENT_CHARACTERS", attempt=_event, code="malformed_answer"),
+    Limit(constant="retain.server_sent_events.MAX_EVENT_CHARACTERS", attempt=_event, code="malformed_answer"),
     Limit(
-        constant="retain.models.providers.sse.MAX_EVENT_CHARACTERS",
+        constant="retain.server_sent_events.MAX_EVENT_CHARACTERS",
         what="in pieces",
         attempt=_event_in_pieces,
         code="malformed_answer",

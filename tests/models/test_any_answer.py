@@ -15,8 +15,8 @@ from retain.models.chat import ChatMessage, ChatReply, ChatRequest, usage_of
 from retain.models.endpoint import failure, failure_within
 from retain.models.providers import anthropic, anthropic_stream, openai, openai_stream, workers_ai
 from retain.models.providers.delivery import Delivery
-from retain.models.providers.sse import ServerSentEvent
 from retain.models.providers.tool_calls import usable
+from retain.server_sent_events import ServerSentEvent
 from tests.models.chat_contract import Heard
 
 REQUEST = ChatRequest([ChatMessage("user", "?")])

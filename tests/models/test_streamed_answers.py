@@ -10,7 +10,7 @@ from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFaile
 from retain.models.chat import ChatReply, ToolCall, Usage
 from retain.models.providers import anthropic, anthropic_stream, openai, openai_stream, workers_ai
 from retain.models.providers.delivery import Delivery
-from retain.models.providers.sse import ServerSentEvent
+from retain.server_sent_events import ServerSentEvent
 from tests.models.chat_contract import Heard
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,6 +21,7 @@ from retain.mcp.messages import ENVELOPE_VERSIONS, HANDSHAKE_VERSIONS, envelope_
 from retain.mcp.parameter_headers import header_value, headers_of, is_valid
 from retain.mcp.tools import McpTool
 from retain.ports import HttpResponse
+from retain.server_sent_events import EventReader
 from retain.version import __version__
 
 MAX_PAGES = 20
@@ -228,14 +229,16 @@ def _read(response: HttpResponse, number: int) -> JsonObject | None:
 
     Raises: ValueError if it is not JSON.
     """
-    text = response.body.decode("utf-8-sig")
     if not (response.headers.get("content-type") or "").lower().startswith("text/event-stream"):
+        text = response.body.decode("utf-8-sig")
         return _answering(read_json(text), number) if text else None
-    for data in _events(text):
-        with suppress(ValueError):
-            message = _answering(read_json(data), number)
-            if message is not None:
-                return message
+    ended = response.body + b"\n\n"  # some servers leave out the end of the last event
+    for event in EventReader(len(ended)).feed(ended):
+        if event.name == "message":  # others, such as pings, have no message
+            with suppress(ValueError):
+                message = _answering(read_json(event.data), number)
+                if message is not None:
+                    return message
     return None
 
 
@@ -244,16 +247,6 @@ def _answering(message: object, number: int) -> JsonObject | None:
     if isinstance(message, dict) and message.get("id") == number and "method" not in message:
         return message
     return None
-
-
-def _events(text: str) -> Sequence[str]:
-    """Return the data of each server-sent event of the type `message`: others, such as pings, have no message."""
-    events: list[str] = []
-    for block in text.replace("\r\n", "\n").replace("\r", "\n").split("\n\n"):
-        lines = block.split("\n")
-        if not any(line.startswith("event:") and line[6:].strip() not in ("", "message") for line in lines):
-            events.append("\n".join(line[5:].removeprefix(" ") for line in lines if line.startswith("data:")))
-    return events
 
 
 def _tool(entry: Mapping[str, object]) -> McpTool | None:

@@ -21,7 +21,7 @@ from retain.cli.deployed.terminal import cut, one_line, width
 from retain.errors import Unavailable, UnusableAnswer
 from retain.identifiers import check_id
 from retain.json_text import read_json
-from retain.models.providers.sse import EventReader, ServerSentEvent
+from retain.server_sent_events import EventReader, ServerSentEvent
 
 _LAST = ("run.completed", "run.failed", "run.cancelled")
 _SHOWN = (

@@ -17,8 +17,8 @@ from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.files import anthropic_blocks
 from retain.models.providers.openai import counted, cut_by, cut_off
-from retain.models.providers.sse import read_events
 from retain.models.providers.tool_calls import read_call
+from retain.server_sent_events import read_events
 
 VERSION = "2023-06-01"
 """The API's version. Source: https://docs.claude.com/en/api/versioning"""

@@ -12,7 +12,7 @@ from retain.errors import UnusableAnswer
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.openai_stream import broken_off
-from retain.models.providers.sse import ServerSentEvent
+from retain.server_sent_events import ServerSentEvent
 
 
 class AnthropicStreamAnswer:

@@ -15,8 +15,8 @@ from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.files import openai_content
 from retain.models.providers.openai_stream import assembled
-from retain.models.providers.sse import read_events
 from retain.models.providers.tool_calls import not_a_call, read_call
+from retain.server_sent_events import read_events
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
 

@@ -20,10 +20,10 @@ from retain.models.providers.files import openai_content, shown
 from retain.models.providers.openai import cut_by, message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai import from_wire as from_openai
 from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
-from retain.models.providers.sse import ServerSentEvent, read_events
 from retain.models.providers.tool_calls import turn_of
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
+from retain.server_sent_events import ServerSentEvent, read_events
 
 Result = TypeVar("Result")
 

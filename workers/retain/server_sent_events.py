@@ -25,9 +25,13 @@ class ServerSentEvent:
 
 
 class EventReader:
-    """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are ignored."""
+    """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are ignored.
 
-    def __init__(self) -> None:
+    most_characters: of one event.
+    """
+
+    def __init__(self, most_characters: int = MAX_EVENT_CHARACTERS) -> None:
+        self._most_characters = most_characters
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
         self._line: list[str] = []
         self._data: list[str] = []
@@ -41,7 +45,7 @@ class EventReader:
     def feed(self, piece: bytes) -> Iterator[ServerSentEvent]:
         """Yield the events that end in this piece. An unfinished event is never yielded.
 
-        Raises: UnusableAnswer (code `malformed_answer`) for an event of more than MAX_EVENT_CHARACTERS.
+        Raises: UnusableAnswer (code `malformed_answer`) for an event that is too long.
         """
         text = self._decode(piece)
         if not text:
@@ -89,7 +93,7 @@ class EventReader:
         return event
 
     def _check_length(self, characters: int) -> None:
-        if characters > MAX_EVENT_CHARACTERS:
+        if characters > self._most_characters:
             raise UnusableAnswer("the server sent an event that is too long", code="malformed_answer")
 
 

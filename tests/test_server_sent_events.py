@@ -7,8 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from retain.errors import UpstreamFailed
-from retain.models.providers import sse
-from retain.models.providers.sse import EventReader, ServerSentEvent
+from retain.server_sent_events import EventReader, ServerSentEvent
 
 
 def read(*pieces: bytes) -> list[ServerSentEvent]:
@@ -80,8 +79,8 @@ def test_what_is_written_is_read(texts: list[str], size: int) -> None:
 
 
 @pytest.mark.parametrize("piece", [b"data: " + b"x" * 50, b"data: xxxxxxxxxx\n"])
-def test_an_event_without_end_is_given_up(piece: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "MAX_EVENT_CHARACTERS", 100)
+def test_an_event_without_end_is_given_up(piece: bytes) -> None:
+    reader = EventReader(100)
     with pytest.raises(UpstreamFailed) as caught:
-        read(*[piece] * 30)
+        [event for _ in range(30) for event in reader.feed(piece)]
     assert caught.value.code == "malformed_answer"
