@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from retain.admin.access import AccessSettings
 from retain.host.fetch import HostFetch
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, Until
 
 ISSUER = "https://acme.cloudflareaccess.com"
 AUDIENCE = "32eafc7626e974616deaf0dc3ce63d7bcbed58a2731e84d06bc3cdf1b53c4228"
@@ -81,6 +81,7 @@ class TeamFetch:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         assert url.startswith(ISSUER + "/"), url
         local = self._team.origin + url.removeprefix(ISSUER)

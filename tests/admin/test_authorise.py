@@ -13,7 +13,7 @@ from retain.errors import Forbidden, Misconfigured, RetainError, Unauthenticated
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.http import Request
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, Until
 from tests.admin.access_team import AUDIENCE, NOW_S, SETTINGS, Sign
 
 
@@ -70,6 +70,7 @@ class _NoFetch:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         raise Unavailable("there is no network", code="upstream_unreachable")
 

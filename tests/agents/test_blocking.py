@@ -13,7 +13,7 @@ import pytest
 from retain.agents.tools.blocking import DEFAULT_TIMEOUT_MS, blocking_request, blocking_requests
 from retain.agents.tools.wire import Wire
 from retain.errors import Misconfigured
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, Until
 from tests.ports import raises
 
 
@@ -34,6 +34,7 @@ class Client:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = 0,
+        until: Until | None = None,
     ) -> HttpResponse:
         self.seen.append((method, url, dict(headers), body, timeout_ms))
         try:

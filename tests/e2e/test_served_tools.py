@@ -35,7 +35,7 @@ def _provide(steered: Steered, tenant_id: str, url: str, file: Path) -> None:
 def test_a_run_calls_tools_of_a_server_until_it_is_away_and_a_person_approves(steered: Steered, tmp_path: Path) -> None:
     tenant_id = steered.tenant()
     path = f"/v1/agents/{tenant_id}/buyer/run"
-    with shop(json_response=False, stateless=False) as (url, _):
+    with shop(json_response=False, stateless=False, modern=False, left_open=True) as (url, _):
         _provide(steered, tenant_id, url, tmp_path / "entries.json")
         calls = order(("market__search", {"words": "hats"}), ("market__large", {}), ("market__refuse", {}))
         waiting = steered.api.post(path, json={"input": calls, "instance_id": "main"}).json()

@@ -11,7 +11,7 @@ from retain.gateway.guarded_fetch import MAX_TIMEOUT_MS, GuardedFetch
 from retain.gateway.resolver import Resolver
 from retain.gateway.target import MAX_URL_BYTES
 from retain.host.clock import ManualClock
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, Until
 from tests.ports import raises
 
 
@@ -21,6 +21,7 @@ class Sent:
     def __init__(self, body: bytes = b"") -> None:
         self.requests: list[tuple[str, int, int]] = []
         self._body = body
+        self.until: Until | None = None
 
     async def __call__(
         self,
@@ -31,8 +32,10 @@ class Sent:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = 1,
+        until: Until | None = None,
     ) -> HttpResponse:
         self.requests.append((url, timeout_ms, limit_bytes))
+        self.until = until
         return HttpResponse(200, {}, self._body)
 
 
@@ -91,6 +94,14 @@ async def test_any_other_address_is_refused_before_anything_is_sent(url: str) ->
     assert refused.value.code in ("forbidden_upstream", "invalid_url")
     assert "word" not in refused.value.message
     assert sent.requests == []
+
+
+async def test_what_completes_an_answer_is_passed_on() -> None:
+    sent = Sent()
+    fetch = GuardedFetch(sent, None, allow_loopback=False)
+    for until in (None, lambda _: True):
+        await fetch("GET", "https://shop.example.com/", headers={}, body=None, timeout_ms=1, until=until)
+        assert sent.until is until
 
 
 async def test_loopback_is_asked_where_development_allows_it() -> None:

@@ -19,7 +19,7 @@ from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, Until
 from tests.gateway.setting import config
 from tests.ports import raises
 
@@ -190,6 +190,7 @@ async def test_the_proxy_asks_before_it_sends(
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         if url.startswith(dns.url):
             return await fetch(method, url, headers=headers, body=body, timeout_ms=timeout_ms, limit_bytes=limit_bytes)

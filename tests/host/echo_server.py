@@ -85,7 +85,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif path == "/gzip":
             self._answer(200, gzip.compress(b"squeezed " * 100), Content_Encoding="gzip")
         elif path.startswith("/chunked/"):
-            self._chunked([b"x" * int(path.removeprefix("/chunked/"))])
+            self._chunked(self._pieces(path.removeprefix("/chunked/")))
         elif path == "/bomb":
             self._chunked(_bomb(), Content_Encoding="gzip")
         elif path == "/cookie":
@@ -111,6 +111,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._echo(body)
 
     do_POST = do_PUT = do_PATCH = do_DELETE = do_GET  # noqa: N815 -- the base class's names
+
+    def _pieces(self, size: str) -> Iterator[bytes]:
+        if size != "open":
+            yield b"x" * int(size)
+        else:
+            yield from (b"first ", b"second ", b"third ")
+            self.server.released.wait()
 
     def _start_of_an_answer(self, length: int = 100) -> None:
         self.send_response(200)

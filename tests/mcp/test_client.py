@@ -18,7 +18,7 @@ from retain.errors import NoSuchTool, RetainError, Unavailable, UpstreamFailed
 from retain.host.object_sql import SqliteObjectSql
 from retain.json_text import JsonObject
 from retain.mcp.client import MAX_DESCRIPTION_CHARACTERS, MAX_PAGES, MAX_SCHEMA_BYTES, McpClient
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, Until
 from retain.schema.object import migrate
 
 OBJECT = {"type": "object"}
@@ -33,7 +33,9 @@ class Server:
         self.seen: list[tuple[str, Mapping[str, str], str | None]] = []
         self.messages: list[Any] = []
 
-    async def __call__(self, message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
+    async def __call__(
+        self, message: JsonObject, headers: Mapping[str, str], key: str | None, until: Until | None
+    ) -> HttpResponse:
         method = str(message["method"])
         self.seen.append((method, headers, key))
         self.messages.append(message)
@@ -162,6 +164,28 @@ async def test_an_answer_is_found_in_whatever_surrounds_it(kind: str, form: str)
         return HttpResponse(200, {"content-type": kind}, form.replace("{}", body).encode())
 
     assert await McpClient(Server(call=respond)).call("search", {}, "key", OBJECT) == "yes"
+
+
+async def test_an_answer_in_a_stream_is_noticed_before_the_stream_ends() -> None:
+    """The first message of a stream is not the answer, and the body of an answer that is no stream ends on its own."""
+    asked: list[tuple[JsonObject, Until]] = []
+
+    class Noting(Server):
+        async def __call__(
+            self, message: JsonObject, headers: Mapping[str, str], key: str | None, until: Until | None
+        ) -> HttpResponse:
+            if until is not None:
+                asked.append((message, until))
+            return await super().__call__(message, headers, key, until)
+
+    await McpClient(Noting(call={"content": []})).call("search", {}, "key", OBJECT)
+    assert [message["method"] for message, _ in asked] == ["server/discover", "initialize", "tools/call"]
+    message, until = asked[-1]
+    answer = answered(message, {}).body
+    stream = b'event: message\ndata: {"jsonrpc": "2.0", "method": "notifications/progress"}\n\ndata: ' + answer
+    pieces = [stream[start : start + 7] for start in range(0, len(stream), 7)]
+    assert [until(piece) for piece in (*pieces, b"\n", b"\n")] == [False] * (len(pieces) + 1) + [True]
+    assert not any(asked[0][1](piece) for piece in (answered(asked[0][0], {}).body, b"\n\ndata: {}\n\n"))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from retain.errors import Misconfigured
 from retain.models.chat import ChatMessage, ChatRequest
 from retain.models.requests import model_requests_allowed
 from retain.models.selection import ChatPorts, chat_model, chosen_chat, embedder, reranker
-from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, StreamedResponse
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, StreamedResponse, Until
 from retain.settings import ModelSettings, read_settings
 from tests.models.chat_contract import Heard
 from tests.support.workers_ai import WorkersAiStandIn
@@ -44,6 +44,7 @@ class Sent:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         self.requests.append((url, headers))
         return HttpResponse(401, {}, b"")

@@ -104,6 +104,26 @@ async def check_an_answer_that_starts_too_late_is_a_timeout(fetch: Fetch, origin
         await _get(fetch, f"{origin}/silent", timeout_ms=200)
 
 
+async def check_an_answer_that_is_complete_is_not_waited_for(fetch: Fetch, origin: str) -> None:
+    """The server leaves the stream open. The pieces may come together: what is complete may be followed by more."""
+    seen: list[bytes] = []
+
+    def until(piece: bytes) -> bool:
+        seen.append(piece)
+        return b"third" in b"".join(seen)
+
+    answer = await fetch("GET", f"{origin}/chunked/open", headers={}, body=None, timeout_ms=10_000, until=until)
+    assert answer.body == b"".join(seen) == b"first second third "
+    assert all(seen)
+    whole = await fetch("GET", f"{origin}/chunked/256", headers={}, body=None, timeout_ms=10_000, until=lambda _: False)
+    assert len(whole.body) == 256
+
+
+async def check_an_answer_that_is_left_open_and_never_complete_is_a_timeout(fetch: Fetch, origin: str) -> None:
+    with raises(Unavailable, code="upstream_timeout"):
+        await fetch("GET", f"{origin}/chunked/open", headers={}, body=None, timeout_ms=500, until=lambda _: False)
+
+
 async def check_an_answer_that_ends_too_late_is_a_timeout(fetch: Fetch, origin: str) -> None:
     with raises(Unavailable, code="upstream_timeout"):
         await _get(fetch, f"{origin}/stalled", timeout_ms=500)

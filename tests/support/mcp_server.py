@@ -17,10 +17,13 @@ from starlette.responses import PlainTextResponse
 
 
 @contextmanager
-def shop(*, json_response: bool, stateless: bool, modern: bool = True) -> Iterator[tuple[str, list[str]]]:
+def shop(
+    *, json_response: bool, stateless: bool, modern: bool = True, left_open: bool = False
+) -> Iterator[tuple[str, list[str]]]:
     """Serve some tools on loopback; give the address and the authorization of each request.
 
     modern: whether it speaks 2026-07-28 as well, which servers made earlier refuse by its header.
+    left_open: whether a stream of events stays open after its last event, until the client closes it.
     """
     server = MCPServer("shop")
 
@@ -48,7 +51,8 @@ def shop(*, json_response: bool, stateless: bool, modern: bool = True) -> Iterat
             if not modern and headers.get(b"mcp-protocol-version") == b"2026-07-28":
                 await PlainTextResponse("Bad Request: Unsupported protocol version", 400)(scope, receive, send)
                 return
-        await app(scope, receive, send)
+
+        await app(scope, receive, _unended(receive, send) if left_open else send)
 
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
@@ -61,3 +65,21 @@ def shop(*, json_response: bool, stateless: bool, modern: bool = True) -> Iterat
         finally:
             running.should_exit = True
             thread.join()
+
+
+def _unended(receive: Any, send: Any) -> Any:
+    """Return what sends an answer, and ends a stream of events when the client has closed it."""
+    is_stream = False
+
+    async def sending(message: Any) -> None:
+        nonlocal is_stream
+        if message["type"] == "http.response.start":
+            is_stream = dict(message["headers"])[b"content-type"].startswith(b"text/event-stream")
+        if not is_stream or message["type"] != "http.response.body" or message.get("more_body"):
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    return sending

@@ -10,7 +10,7 @@ from typing import Any
 from retain.errors import Unavailable
 from retain.host.crypto import HostCrypto
 from retain.http import response_too_large
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, Until
 from retain.sealing.keyring import Keyring
 
 URL = "https://shop.example/hooks"
@@ -60,6 +60,7 @@ class Receiver:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = 0,
+        until: Until | None = None,
     ) -> HttpResponse:
         """Receive a message, and answer. See `Fetch`."""
         assert (method, url, timeout_ms > 0, limit_bytes > 0) == ("POST", URL, True, True)

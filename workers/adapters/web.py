@@ -17,7 +17,7 @@ from pyodide.ffi import JsException, JsProxy, to_js
 from retain import errors
 from retain.http import Response, response_too_large
 from retain.limits.room import SMALL_BYTES, arriving
-from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
+from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse, Until
 from workers import import_from_javascript, wait_until
 
 _T = TypeVar("_T")
@@ -124,6 +124,7 @@ async def fetch(
     body: str | bytes | None,
     timeout_ms: int,
     limit_bytes: int = MAX_RESPONSE_BYTES,
+    until: Until | None = None,
 ) -> HttpResponse:
     """Send one request and receive the whole answer, which the platform holds: the port `Fetch`.
 
@@ -136,7 +137,7 @@ async def fetch(
         sent = exchange(*given)
         answer = await sent.answer
         response, size = answer.response, answer.size
-        content = await _bounded(response, limit_bytes) if size < 0 else HeldBuffer(answer.content, size)
+        content = await _bounded(response, limit_bytes, until) if size < 0 else HeldBuffer(answer.content, size)
     except JsException as error:
         raise _failed(url, error) from error
     except asyncio.CancelledError:
@@ -157,8 +158,11 @@ def _sendable(body: str | bytes | None) -> object:
     return to_js(body) if isinstance(body, bytes) else body
 
 
-async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffer:
-    """Return a response's decoded body. Raises: UpstreamFailed (code `response_too_large`), after at most a piece more."""
+async def _bounded(response: js.Response, limit_bytes: int, until: Until | None) -> bytes | HeldBuffer:
+    """Return a response's decoded body, `until` it is complete.
+
+    Raises: UpstreamFailed (code `response_too_large`), after at most a piece more.
+    """
     length = response.headers.get("content-length")
     encoded = response.headers.get("content-encoding")
     if isinstance(length, str) and length.isdecimal() and not isinstance(encoded, str):
@@ -181,6 +185,9 @@ async def _bounded(response: js.Response, limit_bytes: int) -> bytes | HeldBuffe
             await reader.cancel()
             raise response_too_large(limit_bytes, upstream_status=int(response.status))
         pieces.append(piece.value.to_bytes())
+        if until is not None and until(pieces[-1]):
+            await reader.cancel()
+            break
     return b"".join(pieces)
 
 

@@ -17,7 +17,7 @@ from retain.json_text import JsonObject
 from retain.limits.room import RECALLING_BYTES, Room
 from retain.memory.writing.remote import RemoteWriter
 from retain.models.chat import ToolSpec
-from retain.ports import HttpResponse
+from retain.ports import HttpResponse, Until
 from retain.sealing.pii import read_fields
 
 if TYPE_CHECKING:
@@ -101,7 +101,9 @@ class InstanceParts:
 
         proxy = self._root.gateway.tools
 
-        async def exchange(message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
+        async def exchange(
+            message: JsonObject, headers: Mapping[str, str], key: str | None, until: Until | None
+        ) -> HttpResponse:
             passed = ("content-type", "mcp-session-id")
             answer = await proxy.call(
                 tenant_id,
@@ -111,6 +113,7 @@ class InstanceParts:
                 headers=headers,
                 passed=passed,
                 audience="agents alone",
+                until=until,
             )
             return HttpResponse(answer.status, answer.headers, answer.content)
 

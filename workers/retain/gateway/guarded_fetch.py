@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from retain.gateway.resolver import Resolver
 from retain.gateway.target import check_url, is_loopback
-from retain.ports import MAX_RESPONSE_BYTES, Fetch, HttpResponse
+from retain.ports import MAX_RESPONSE_BYTES, Fetch, HttpResponse, Until
 
 MAX_TIMEOUT_MS = 300_000
 """Longest time that one request may take."""
@@ -32,6 +32,7 @@ class GuardedFetch:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         """Send one request and read the whole answer: the port `Fetch`.
 
@@ -43,5 +44,5 @@ class GuardedFetch:
             await self._resolver.check(authority)
         timeout_ms, limit_bytes = min(timeout_ms, MAX_TIMEOUT_MS), min(limit_bytes, MAX_RESPONSE_BYTES)
         return await self._fetch(
-            method, url, headers=headers, body=body, timeout_ms=timeout_ms, limit_bytes=limit_bytes
+            method, url, headers=headers, body=body, timeout_ms=timeout_ms, limit_bytes=limit_bytes, until=until
         )

@@ -16,7 +16,7 @@ from retain.gateway.target import check_target, is_loopback
 from retain.gateway.tool_config import ToolConfig, parse_tool_config, tool_name_in_kv
 from retain.gateway.upstream import UpstreamRequest, build_request
 from retain.identifiers import check_tenant, check_tool_name
-from retain.ports import Clock, Crypto, Fetch, HeldBody, HttpResponse, Kv
+from retain.ports import Clock, Crypto, Fetch, HeldBody, HttpResponse, Kv, Until
 
 if TYPE_CHECKING:
     from retain.gateway.resolver import Resolver
@@ -98,13 +98,14 @@ class ToolProxy:
         passed: Collection[str] = PASSED_HEADERS,
         audience: Audience = "keys",
         read: ToolEntries | None = None,
+        until: Until | None = None,
     ) -> ToolAnswer:
         """Call the tool once and return its upstream's answer, even if that is an error.
 
         Reads two keys of KV in one call, or none (`Entries`). Nothing is retried here: whether a second call is safe is
         for the caller to decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it.
         headers: of a protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
-        audience: who calls. read: what this request has read of a tool before.
+        audience: who calls. read: what this request has read of a tool before. until: as of `Fetch`.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -131,7 +132,7 @@ class ToolProxy:
         if self._resolver_url:
             await self._check_addresses(tool.config.url.authority, tool_name)
         sent_ms = self._clock()
-        response = await self._send(tool_name, tool.config, request)
+        response = await self._send(tool_name, tool.config, request, until)
         received = response.headers
         kept = {name: value for name in passed if (value := received.get(name)) is not None}
         return ToolAnswer(
@@ -171,7 +172,9 @@ class ToolProxy:
                 tool=tool_name,
             ) from error
 
-    async def _send(self, tool_name: str, config: ToolConfig, request: UpstreamRequest) -> HttpResponse:
+    async def _send(
+        self, tool_name: str, config: ToolConfig, request: UpstreamRequest, until: Until | None
+    ) -> HttpResponse:
         try:
             response = await self._fetch(
                 request.method,
@@ -180,6 +183,7 @@ class ToolProxy:
                 body=request.body,
                 timeout_ms=config.timeout_ms,
                 limit_bytes=config.max_response_bytes,
+                until=until,
             )
         except UpstreamFailed:
             raise UpstreamFailed(

@@ -12,7 +12,7 @@ import httpx
 
 from retain.errors import InvalidInput, Unavailable
 from retain.http import response_too_large
-from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse
+from retain.ports import MAX_RESPONSE_BYTES, MAX_STREAM_BYTES, HttpResponse, StreamedResponse, Until
 
 _TRANSPORT_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -36,6 +36,7 @@ class HostFetch:
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         """Send one request and read the whole response. See the port.
 
@@ -56,6 +57,8 @@ class HostFetch:
                         content += piece
                         if len(content) > limit_bytes:
                             raise response_too_large(limit_bytes, upstream_status=answer.status_code)
+                        if until is not None and until(piece):
+                            break
                 finally:
                     await answer.aclose()
         return HttpResponse(answer.status_code, _received(answer), bytes(content))

@@ -20,8 +20,8 @@ from retain.json_text import JsonObject, read_json
 from retain.mcp.messages import ENVELOPE_VERSIONS, HANDSHAKE_VERSIONS, envelope_of
 from retain.mcp.parameter_headers import header_value, headers_of, is_valid
 from retain.mcp.tools import McpTool
-from retain.ports import HttpResponse
-from retain.server_sent_events import EventReader
+from retain.ports import MAX_RESPONSE_BYTES, HttpResponse, Until
+from retain.server_sent_events import EventReader, ServerSentEvent
 from retain.version import __version__
 
 MAX_PAGES = 20
@@ -46,8 +46,10 @@ _HINTS = ("readOnlyHint", "idempotentHint", "destructiveHint", "openWorldHint")
 class SendMessage(Protocol):
     """Sends one message to one server."""
 
-    async def __call__(self, message: JsonObject, headers: Mapping[str, str], key: str | None) -> HttpResponse:
-        """Return the answer, whatever its status. key: the idempotency key of a call.
+    async def __call__(
+        self, message: JsonObject, headers: Mapping[str, str], key: str | None, until: Until | None
+    ) -> HttpResponse:
+        """Return the answer, whatever its status. key: the idempotency key of a call. until: as of `Fetch`.
 
         Raises: RetainError, as the proxy does.
         """
@@ -155,7 +157,7 @@ class McpClient:
                 raise _failed("its session's id is not printable ASCII of a bounded length")
             headers[_SESSION] = session
         noted = await self._deliver(
-            {"jsonrpc": "2.0", "method": "notifications/initialized"}, {"accept": _ACCEPT, **headers}, None
+            {"jsonrpc": "2.0", "method": "notifications/initialized"}, {"accept": _ACCEPT, **headers}, None, None
         )
         _check_status(noted.status)
         return _Agreement(headers)
@@ -178,7 +180,7 @@ class McpClient:
             if isinstance(arguments, dict):  # of a call
                 headers |= {"mcp-name": header_value(str(params["name"])), **headers_of(schema or {}, arguments)}
         message: JsonObject = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-        return await self._deliver(message, headers, key), number
+        return await self._deliver(message, headers, key, _until_answered(number)), number
 
 
 def _is_unread(response: HttpResponse, number: int) -> bool:
@@ -233,12 +235,28 @@ def _read(response: HttpResponse, number: int) -> JsonObject | None:
         text = response.body.decode("utf-8-sig")
         return _answering(read_json(text), number) if text else None
     ended = response.body + b"\n\n"  # some servers leave out the end of the last event
-    for event in EventReader(len(ended)).feed(ended):
-        if event.name == "message":  # others, such as pings, have no message
-            with suppress(ValueError):
-                message = _answering(read_json(event.data), number)
-                if message is not None:
-                    return message
+    messages = (_message(event, number) for event in EventReader(len(ended)).feed(ended))
+    return next((message for message in messages if message is not None), None)
+
+
+def _until_answered(number: int) -> Until:
+    """Return what notices in a stream of events that it has the answer: some servers leave the stream open after it."""
+    reader, is_whole = EventReader(MAX_RESPONSE_BYTES), None
+
+    def until(piece: bytes) -> bool:
+        nonlocal is_whole
+        if is_whole is None:
+            is_whole = piece.lstrip().startswith(b"{")  # one message, which the end of the body completes
+        return not is_whole and any(_message(event, number) is not None for event in reader.feed(piece))
+
+    return until
+
+
+def _message(event: ServerSentEvent, number: int) -> JsonObject | None:
+    """Return the message of an event if it answers the request with this id, else None. Pings and the like have none."""
+    if event.name == "message":
+        with suppress(ValueError):
+            return _answering(read_json(event.data), number)
     return None
 
 

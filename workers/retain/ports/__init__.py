@@ -172,6 +172,10 @@ MAX_STREAM_BYTES = 32 * 1024 * 1024
 """The same for an answer that is passed on as it arrives."""
 
 
+Until = Callable[[bytes], bool]
+"""Takes the next piece of an answer's decoded body; returns whether the answer is complete with it."""
+
+
 class Fetch(Protocol):
     """An HTTP client."""
 
@@ -184,10 +188,13 @@ class Fetch(Protocol):
         body: str | bytes | None,
         timeout_ms: int,
         limit_bytes: int = MAX_RESPONSE_BYTES,
+        until: Until | None = None,
     ) -> HttpResponse:
         """Send one request and read the whole answer. Redirects are not followed.
 
         limit_bytes: most bytes of the decoded body. The answer is abandoned as soon as there are more.
+        until: asked after each piece of a body without an announced length, which a server may leave open. What follows
+            the piece that completes the answer is not waited for.
         Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived;
             UpstreamFailed (code `response_too_large`, with the `upstream_status`); InvalidInput (code `invalid_url`).
         """
