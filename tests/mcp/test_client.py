@@ -32,6 +32,7 @@ class Server:
         self.answers: dict[str, Any] = answers
         self.seen: list[tuple[str, Mapping[str, str], str | None]] = []
         self.messages: list[Any] = []
+        self.until: Until | None = None
 
     async def __call__(
         self, message: JsonObject, headers: Mapping[str, str], key: str | None, until: Until | None
@@ -39,6 +40,7 @@ class Server:
         method = str(message["method"])
         self.seen.append((method, headers, key))
         self.messages.append(message)
+        self.until = until
         if method == "initialize" and "initialize" not in self.answers:
             return answered(message, {"protocolVersion": "2025-11-25"}, **{"mcp-session-id": f"s{len(self.seen)}"})
         if "id" not in message:
@@ -186,6 +188,41 @@ async def test_an_answer_in_a_stream_is_noticed_before_the_stream_ends() -> None
     pieces = [stream[start : start + 7] for start in range(0, len(stream), 7)]
     assert [until(piece) for piece in (*pieces, b"\n", b"\n")] == [False] * (len(pieces) + 1) + [True]
     assert not any(asked[0][1](piece) for piece in (answered(asked[0][0], {}).body, b"\n\ndata: {}\n\n"))
+
+
+DEEP = '{"jsonrpc": "2.0", "id": %s, "result": ' + '{"a":' * 70 + "1" + "}" * 71
+
+
+@pytest.mark.parametrize(
+    ("kind", "form"),
+    [("application/json", DEEP), ("text/event-stream", f"data: {DEEP}\n\n")],
+    ids=["JSON", "events"],
+)
+async def test_an_answer_that_is_nested_too_deeply_is_reported_as_that(kind: str, form: str) -> None:
+    def respond(message: JsonObject) -> HttpResponse:
+        return HttpResponse(200, {"content-type": kind}, (form % message["id"]).encode())
+
+    server = Server(call=respond)
+    with pytest.raises(UpstreamFailed, match="nested deeper than 64 levels"):
+        await McpClient(server).call("search", {}, "key", OBJECT)
+    assert server.until is not None
+    assert server.until(respond(server.messages[-1]).body) == (kind != "application/json")
+
+
+async def test_the_id_of_an_answer_may_be_a_text() -> None:
+    def respond(message: JsonObject) -> HttpResponse:
+        return answered({**message, "id": str(message["id"])}, {"content": [{"type": "text", "text": "yes"}]})
+
+    assert await McpClient(Server(call=respond)).call("search", {}, "key", OBJECT) == "yes"
+
+
+@pytest.mark.parametrize("number", [float("nan"), float("inf")])
+async def test_numbers_that_json_does_not_have_reach_no_model(number: float) -> None:
+    with pytest.raises(UpstreamFailed, match="a number that JSON does not have") as refused:
+        await McpClient(Server(call={"structuredContent": [number]})).call("search", {}, "key", OBJECT)
+    assert refused.value.code == "upstream_failed"
+    schema = {"type": "object", "properties": {"price": {"maximum": number}}}
+    assert await McpClient(Server(list=listed(inputSchema=schema))).tools({"search"}) == []
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,11 @@ from __future__ import annotations
 import json
 import unicodedata
 from collections.abc import Collection, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from retain.errors import Unavailable, UpstreamFailed
-from retain.json_text import JsonObject, read_json
+from retain.json_text import JsonObject, NestedTooDeeply, read_json
 from retain.mcp.messages import ENVELOPE_VERSIONS, HANDSHAKE_VERSIONS, envelope_of
 from retain.mcp.parameter_headers import header_value, headers_of, is_valid
 from retain.mcp.tools import McpTool
@@ -207,6 +206,8 @@ def _result(response: HttpResponse, number: int) -> JsonObject:
         _check_status(response.status)
     try:
         message = refused or _read(response, number)
+    except NestedTooDeeply as error:
+        raise _failed(f"its answer is {error}") from error
     except ValueError as error:
         raise _failed("it did not answer JSON") from error
     if message is None:
@@ -229,7 +230,7 @@ def _answer(response: HttpResponse, number: int) -> JsonObject | None:
 def _read(response: HttpResponse, number: int) -> JsonObject | None:
     """Return the one JSON message, or the one of a stream, with the request's id. What a stream has besides is ignored.
 
-    Raises: ValueError if it is not JSON.
+    Raises: NestedTooDeeply; another ValueError if it is not JSON.
     """
     if not (response.headers.get("content-type") or "").lower().startswith("text/event-stream"):
         text = response.body.decode("utf-8-sig")
@@ -247,32 +248,46 @@ def _until_answered(number: int) -> Until:
         nonlocal is_whole
         if is_whole is None:
             is_whole = piece.lstrip().startswith(b"{")  # one message, which the end of the body completes
-        return not is_whole and any(_message(event, number) is not None for event in reader.feed(piece))
+        try:
+            return not is_whole and any(_message(event, number) is not None for event in reader.feed(piece))
+        except NestedTooDeeply:
+            return True
 
     return until
 
 
 def _message(event: ServerSentEvent, number: int) -> JsonObject | None:
-    """Return the message of an event if it answers the request with this id, else None. Pings and the like have none."""
-    if event.name == "message":
-        with suppress(ValueError):
-            return _answering(read_json(event.data), number)
-    return None
+    """Return the message of an event if it answers the request with this id, else None. Pings and the like have none.
+
+    Raises: NestedTooDeeply.
+    """
+    if event.name != "message":
+        return None
+    try:
+        return _answering(read_json(event.data), number)
+    except NestedTooDeeply:  # it may be the answer
+        raise
+    except ValueError:
+        return None
 
 
 def _answering(message: object, number: int) -> JsonObject | None:
-    """Return a message if it answers the request with this id, else None."""
-    if isinstance(message, dict) and message.get("id") == number and "method" not in message:
+    """Return a message if it answers the request with this id, else None. Some servers return the id as text."""
+    if isinstance(message, dict) and message.get("id") in (number, str(number)) and "method" not in message:
         return message
     return None
 
 
 def _tool(entry: Mapping[str, object]) -> McpTool | None:
-    """Return a listed tool, or None for one whose schema is not an object's, or is too long."""
+    """Return a listed tool, or None for one whose schema is not an object's, is too long, or is not JSON."""
     schema, description, hints = entry.get("inputSchema"), entry.get("description"), entry.get("annotations")
     if not isinstance(schema, dict) or schema.get("type") != "object":
         return None
-    if len(json.dumps(schema)) > MAX_SCHEMA_BYTES:
+    try:
+        size = len(json.dumps(schema, allow_nan=False))
+    except ValueError:  # a number that no model's server would read
+        return None
+    if size > MAX_SCHEMA_BYTES:
         return None
     given = hints if isinstance(hints, dict) else {}
     shown = _printable(description) if isinstance(description, str) else ""
@@ -293,7 +308,10 @@ def _text(answer: Mapping[str, object]) -> str:
     texts = [text for part in parts if (text := _text_of(part)) is not None]
     left_out = len(parts) - len(texts)
     if not texts and "structuredContent" in answer:
-        texts = [json.dumps(answer["structuredContent"], ensure_ascii=False)]
+        try:
+            texts = [json.dumps(answer["structuredContent"], ensure_ascii=False, allow_nan=False)]
+        except ValueError as error:
+            raise _failed("its answer has a number that JSON does not have") from error
     if left_out:
         texts.append(f"({left_out} parts that are not text were left out)")
     return "\n".join(texts)
