@@ -14,7 +14,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
 from retain.agents.routes import ROUTER
 from retain.errors import Conflict, InvalidInput, LimitExceeded, NotFound, RetainError
-from retain.http import Request
+from retain.http import Request, Response
 from retain.tenants.register import Tenants
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.instances import Deployment, LocalInstances, Upstream
@@ -253,8 +253,14 @@ async def test_a_streamed_run_answers_events_and_nothing_after_the_last(deploy: 
     deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
     context = await context_of(deployment)
     body = json.dumps({"input": "hello", "instance_id": "desk", "stream": True})
-    request = Request("POST", "/v1/agents/acme/clerk/run", {}, {}, body, "host", "request-1")
-    answer = await ROUTER.handle(context, request)
+
+    async def posted(**more: str) -> Response:
+        headers = {"idempotency-key": "k", **{name.replace("_", "-"): value for name, value in more.items()}}
+        return await ROUTER.handle(
+            context, Request("POST", "/v1/agents/acme/clerk/run", {}, headers, body, "host", "request-1")
+        )
+
+    answer = await posted()
     assert (answer.status, answer.body) == (200, "")
     assert answer.headers["content-type"].startswith("text/event-stream")
     assert answer.stream is not None
@@ -265,6 +271,7 @@ async def test_a_streamed_run_answers_events_and_nothing_after_the_last(deploy: 
     for after, status in ((last, 204), ("0", 200)):
         request = Request("GET", events, {}, {"last-event-id": after}, "", "host", "request-1")
         assert (await ROUTER.handle(context, request)).status == status
+        assert (await posted(last_event_id=after)).status == status
     await deployment.settled()
 
 

@@ -14,7 +14,7 @@ from retain.agents.attachments.resolving import with_files
 from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS, AskedRun, UserBody, principal_of
 from retain.agents.calls.asked_files import MAX_BODY_BYTES, FileBody, asked_files
 from retain.agents.calls.client import InstanceClient
-from retain.agents.calls.requests import AnswerRequest, CancelRequest, DescribeRequest
+from retain.agents.calls.requests import BEGINNING, AnswerRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.responses import pollable, reported
 from retain.agents.calls.shown import AgentsJson, InstanceJson, RunReportJson, RunResultJson, RunStandingJson
 from retain.agents.context import AgentsContext
@@ -98,7 +98,10 @@ async def run_agent(context: AgentsContext, request: TypedRequest[RunBody, None]
     instance = await context.instance(request.tenant_id, path["agent_type"], instance_id)
     if body.stream:
         after = last_event_id(request.http.headers)
-        return _streamed(request.http, instance, (await instance.start(asked)).run_id, after)
+        run_id = (await instance.start(asked)).run_id
+        if after != BEGINNING and await nothing_follows(instance, run_id, after):
+            return Response(204, "")
+        return _streamed(request.http, instance, run_id, after)
     if body.background:
         return pollable(await instance.start(asked), path, instance_id)
     return reported(await instance.run(asked))
@@ -206,6 +209,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                     " then with its `queue_position`, 1 for the next to begin",
                     model=RunStandingJson,
                 ),
+                Answer(204, "with `stream` and `last-event-id`: the run has ended and all of its events were read"),
             ),
             errors=(
                 *REFUSALS,
