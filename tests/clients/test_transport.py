@@ -260,10 +260,11 @@ def test_a_stream_that_has_nothing_more_ends_and_one_that_only_breaks_is_given_u
     read = Server(library, httpx.Response(204))
     assert read.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1", last_event_id="9")) == []
     assert read.sent[0].headers["last-event-id"] == "9"
-    broken = Server(library, *[streamed() for _ in range(9)])
-    with pytest.raises(library.RetainError) as failed:
-        broken.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1"))
-    assert (failed.value.code, len(broken.sent)) == ("no_answer", 3)
+    for answer in ("", "retry: 1000\n\n", "data: {}"):
+        broken = Server(library, *[streamed(answer) for _ in range(9)])
+        with pytest.raises(library.RetainError) as failed:
+            broken.calling(kind, lambda retain: retain.runs.follow("sdr", "desk", "1"))
+        assert (failed.value.code, len(broken.sent)) == ("no_answer", 3)
 
 
 def test_who_leaves_a_stream_early_leaves_no_connection_open(library: Any, kind: str) -> None:

@@ -192,11 +192,13 @@ test("a stream that ends early is continued after its last event, until the run 
 });
 
 test("a stream that only breaks is given up", async () => {
-  const { retain, sent } = client(...Array.from({ length: 9 }, () => streamed()));
-  await assert.rejects(async () => {
-    for await (const _ of retain.runs.follow("sdr", "desk", "1"));
-  }, { code: "no_answer" });
-  assert.equal(sent.length, QUICK.attempts);
+  for (const answer of ["", "retry: 1000\n\n", "data: {}"]) {
+    const { retain, sent } = client(...Array.from({ length: 9 }, () => streamed(answer)));
+    await assert.rejects(async () => {
+      for await (const _ of retain.runs.follow("sdr", "desk", "1"));
+    }, { code: "no_answer" });
+    assert.equal(sent.length, QUICK.attempts);
+  }
 });
 
 const cut = (begun, type = "application/json", status = 200) =>

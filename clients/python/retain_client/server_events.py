@@ -44,9 +44,13 @@ class StreamedEvent:
 
 
 class EventReader:
-    """Puts the pieces of a stream together. One connection has one reader: an unfinished event ends with it."""
+    """Puts the pieces of a stream together. One connection has one reader: an unfinished event ends with it.
+
+    heard: whether there was an event, or a comment, with which the server says that the run continues without one.
+    """
 
     def __init__(self) -> None:
+        self.heard = False
         self._decoder = codecs.getincrementaldecoder("utf-8-sig")("replace")
         self._rest = ""
         self._name = ""
@@ -64,6 +68,8 @@ class EventReader:
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         match field:
+            case "":
+                self.heard = True
             case "event":
                 self._name = value
             case "id":
@@ -75,4 +81,5 @@ class EventReader:
     def _completed(self) -> StreamedEvent | None:
         name, lines, event_id = self._name, self._data, self._id
         self._name, self._data, self._id = "", [], None
+        self.heard = self.heard or bool(lines)
         return StreamedEvent(name, json_object("\n".join(lines)), event_id) if lines else None

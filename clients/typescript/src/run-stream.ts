@@ -69,14 +69,14 @@ export class RunStream implements AsyncIterable<StreamedEvent> {
     let brought = false;
     for await (const event of eventsOf(piecesOf(response.body, this.silenceS))) {
       heard = true;
-      if (event === undefined) continue;
       this.failures = 0;
+      if (event === undefined) continue;
       brought = true;
       this.note(event);
       yield event;
     }
-    if (!heard) throw new Error("the stream ended without a line");
-    // A server or a proxy that only cuts is not asked without a pause.
+    if (!heard) throw new Error("the stream ended without an event");
+    // A proxy that only cuts is not asked without a pause.
     if (!brought) await sleep(this.retries.firstPauseS, this.signal);
   }
 

@@ -51,7 +51,7 @@ export function resultOf(event: StreamedEvent): Schemas["RunResult"] | undefined
 }
 
 /**
- * Yield the events of one connection; `undefined` for each piece that completes none.
+ * Yield the events of one connection; `undefined` for each comment, with which the server says that the run continues.
  *
  * Source: https://html.spec.whatwg.org/multipage/server-sent-events.html#event-stream-interpretation
  */
@@ -63,8 +63,8 @@ export async function* eventsOf(pieces: AsyncIterable<Uint8Array>): AsyncGenerat
     rest += decoder.decode(piece, { stream: true });
     const lines = rest.split(/\r\n|\n|\r(?!$)/);
     rest = lines.pop() ?? "";
-    yield undefined;
     for (const line of lines) {
+      if (line.startsWith(":")) yield undefined;
       if (line !== "") {
         note(fields, line);
         continue;

@@ -68,19 +68,20 @@ class AsyncRunStream:
                 self._note_begun(response.json())
             return
         reader = EventReader()
-        heard = brought = False
+        brought = False
         async for piece in response.aiter_bytes():
-            heard = True
             with fitting(response):
                 events = reader.feed(piece)
+            if reader.heard:
+                self._failures = 0
             for event in events:
-                self._failures, brought = 0, True
+                brought = True
                 with fitting(response):
                     self._note(event)
                 yield event
-        if not heard:
-            raise httpx.RemoteProtocolError("the stream ended without a piece")
-        if not brought:  # a server or a proxy that only cuts is not asked without a pause
+        if not reader.heard:
+            raise httpx.RemoteProtocolError("the stream ended without an event")
+        if not brought:  # a proxy that only cuts is not asked without a pause
             await sleep(self._retries.first_pause_s)
 
     def _request(self) -> dict[str, Any]:
