@@ -160,6 +160,23 @@ ANTHROPIC: dict[str, tuple[list[object], ChatReply]] = {
         ],
         ChatReply("", (ToolCall("a", "b", {}),), Usage(0, 9)),
     ),
+    "every block numbered 0": (
+        [
+            event("content_block_start", index=0, content_block={"type": "text", "text": ""}),
+            event("content_block_delta", index=0, delta={"type": "text_delta", "text": "hi"}),
+            event("content_block_stop", index=0),
+            *(
+                USE,
+                HALF,
+                event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": ":1}"}),
+            ),
+            event(
+                "content_block_start", index=0, content_block={"type": "tool_use", "id": "c", "name": "d", "input": {}}
+            ),
+            *STOP,
+        ],
+        ChatReply("hi", (ToolCall("a", "b", {"x": 1}), ToolCall("c", "d", {})), Usage(0, 9)),
+    ),
     "half a call": (
         [USE, HALF, *STOP],
         ChatReply("", (ToolCall("a", "b", {}, 'the arguments are not a JSON object: {"x"'),), Usage(0, 9)),
@@ -175,7 +192,7 @@ async def test_the_events_of_anthropic(events: list[object], expected: ChatReply
 
 
 ANTHROPIC_FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {
-    "no end": ([USE, STOP[0]], Unavailable, "upstream_unreachable"),
+    "no end": ([USE], Unavailable, "upstream_unreachable"),
     "half a call at the limit": (
         [USE, HALF, event("message_delta", delta={"stop_reason": "max_tokens"}), event("message_stop")],
         UpstreamFailed,
@@ -283,6 +300,45 @@ def test_an_invalid_answer_of_workers_ai_is_refused(answer: dict[str, object], c
 async def test_a_stream_of_workers_ai_without_its_last_event_is_broken() -> None:
     with pytest.raises(Unavailable):
         await workers_ai.assembled(sent({"response": "hi"}), Delivery(Heard()))
+
+
+ASSEMBLED: dict[str, tuple[Any, list[object], list[object]]] = {
+    "openai": (openai_stream.assembled, [delta(content="hi")], [END]),
+    "anthropic": (
+        anthropic_stream.assembled,
+        [event("content_block_start", index=0, content_block={"type": "text", "text": "hi"})],
+        [STOP[0]],
+    ),
+    "workers-ai": (workers_ai.assembled, [delta(content="hi")], [END]),
+}
+
+
+@pytest.mark.parametrize(("assembled", "begun", "end"), ASSEMBLED.values(), ids=ASSEMBLED)
+async def test_what_breaks_after_the_end_of_an_answer_loses_nothing(
+    assembled: Any, begun: list[object], end: list[object]
+) -> None:
+    async def breaking(*chunks: object) -> AsyncIterator[ServerSentEvent]:
+        async for one in sent(*chunks):
+            yield one
+        raise Unavailable("the server did not answer in time", code="upstream_timeout")
+
+    heard = Heard()
+    assert "hi" in json.dumps(await assembled(breaking(*begun, *end), Delivery(heard)))
+    assert heard.text == "hi"
+    with pytest.raises(Unavailable) as caught:
+        await assembled(breaking(*begun), Delivery(Heard()))
+    assert caught.value.code == "upstream_timeout"
+
+
+@pytest.mark.parametrize(("assembled", "begun", "end"), ASSEMBLED.values(), ids=ASSEMBLED)
+async def test_a_listener_that_cannot_take_an_answer_any_more_ends_it(
+    assembled: Any, begun: list[object], end: list[object]
+) -> None:
+    async def away(_: str) -> None:
+        raise Unavailable("the listener is away", code="agent_instance_unavailable")
+
+    with pytest.raises(Unavailable, match="away"):
+        await assembled(sent(*end, *begun), Delivery(away))
 
 
 async def test_half_a_character_waits_for_the_other_half() -> None:

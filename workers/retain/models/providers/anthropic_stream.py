@@ -11,19 +11,22 @@ from typing import Any
 from retain.errors import UnusableAnswer
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
-from retain.models.providers.openai_stream import broken_off
+from retain.models.providers.openai_stream import until_ended
 from retain.server_sent_events import ServerSentEvent
+
+_Block = tuple[dict[str, Any], list[str]]
+"""A block, and the parts of its input."""
 
 
 class AnthropicStreamAnswer:
-    """The part of an answer that has arrived. ended: whether the server has reported that it is complete."""
+    """The part of an answer that has arrived. ended: whether the server has reported why it stopped."""
 
     def __init__(self, secret: str = "") -> None:
         """secret: the key that was sent, which no error may contain."""
         self.ended = False
         self._secret = secret
-        self._blocks: dict[object, dict[str, Any]] = {}
-        self._inputs: dict[object, list[str]] = {}
+        self._blocks: list[_Block] = []
+        self._open: dict[int, _Block] = {}
         self._stop_reason: object = None
         self._usage: dict[str, object] = {}
 
@@ -36,45 +39,42 @@ class AnthropicStreamAnswer:
             case {"type": "message_start", "message": {"usage": dict(usage)}}:
                 self._usage |= usage
             case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
-                self._blocks[index] = dict(block)
+                self._open[index] = (dict(block), [])  # some servers number every block 0
+                self._blocks.append(self._open[index])
                 text = block.get("text")
                 return text if isinstance(text, str) and block.get("type") == "text" else ""
-            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in self._blocks:
-                return self._add(index, delta)
+            case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)} if index in self._open:
+                return self._add(self._open[index], delta)
             case {"type": "message_delta", "delta": dict(delta)}:
                 self._stop_reason = delta.get("stop_reason") or self._stop_reason
+                self.ended = self._stop_reason is not None
                 counted = event.get("usage")
                 if isinstance(counted, dict):  # cumulative: it replaces
                     self._usage |= {name: value for name, value in counted.items() if value is not None}
-            case {"type": "message_stop"}:
-                self.ended = True
             case {"type": "error"}:
                 raise failure_within(event, self._secret)
             case {"type": "message_start" | "content_block_start" | "content_block_delta" | "message_delta"}:
                 raise UnusableAnswer("the model's server sent an event of another shape", code="malformed_answer")
         return ""
 
-    def _add(self, index: object, delta: dict[str, Any]) -> str:
+    def _add(self, added: _Block, delta: dict[str, Any]) -> str:
+        block, parts = added
         match delta:
             case {"type": "text_delta", "text": str(text)}:
-                block = self._blocks[index]
                 block["text"] = f"{block.get('text') or ''}{text}"
                 return text
             case {"type": "input_json_delta", "partial_json": str(part)}:
-                self._inputs.setdefault(index, []).append(part)
+                parts.append(part)
             case {"type": "text_delta" | "input_json_delta"}:
                 raise UnusableAnswer("the model's server sent a delta of another shape", code="malformed_answer")
         return ""
 
     def whole(self) -> dict[str, Any]:
         """Return the answer in its unstreamed form, with the input of each call as the JSON text that arrived."""
-        for index, parts in self._inputs.items():
-            text = "".join(parts)
-            if text:
-                self._blocks[index]["input"] = text
+        content = [{**block, "input": text} if (text := "".join(parts)) else block for block, parts in self._blocks]
         return {
             "role": "assistant",
-            "content": list(self._blocks.values()),
+            "content": content,
             "stop_reason": self._stop_reason,
             "usage": self._usage,
         }
@@ -87,10 +87,10 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, 
         ends too early.
     """
     answer = AnthropicStreamAnswer(secret)
-    async for event in events:
-        await delivery.give(answer.take(read_object(event.data)))
-        if answer.ended:
+    async for event in until_ended(events, answer):
+        found = read_object(event.data)
+        if found.get("type") == "message_stop":
+            answer.ended = True
             break
-    if not answer.ended:
-        raise broken_off()
+        await delivery.give(answer.take(found))
     return answer.whole()

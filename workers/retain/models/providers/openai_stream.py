@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Protocol
 
 from retain.errors import Unavailable, UnusableAnswer
 from retain.models.endpoint import WireObject, failure_within, read_object
@@ -106,20 +106,34 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, 
         too early.
     """
     answer = OpenAiStreamAnswer(secret)
-    async for event in events:
+    async for event in until_ended(events, answer):
         if event.data == DONE:
             answer.ended = True
             break
         await delivery.give(answer.take(read_object(event.data)))
-    if not answer.ended:
-        raise broken_off()
     await delivery.give(answer.refused())
     return answer.whole()
 
 
-def broken_off() -> Unavailable:
-    """Return the error for a stream that ends before the answer does."""
-    return Unavailable("the model's server broke off its answer", code="upstream_unreachable")
+class EndingAnswer(Protocol):
+    """An answer that has an end: whether it has arrived."""
+
+    ended: bool
+
+
+async def until_ended(events: AsyncIterator[ServerSentEvent], answer: EndingAnswer) -> AsyncIterator[ServerSentEvent]:
+    """Yield the events of an answer. One that has ended loses nothing when its connection breaks or stays silent.
+
+    Raises: Unavailable when it ends or breaks before that (code `upstream_unreachable`, or as the events).
+    """
+    try:
+        async for event in events:
+            yield event
+    except Unavailable:
+        if not answer.ended:
+            raise
+    if not answer.ended:
+        raise Unavailable("the model's server broke off its answer", code="upstream_unreachable")
 
 
 def _malformed() -> UnusableAnswer:

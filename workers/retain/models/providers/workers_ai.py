@@ -19,7 +19,7 @@ from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.files import openai_content, shown
 from retain.models.providers.openai import cut_by, message_to_wire, reply_of, tools_to_wire, usage_from_wire
 from retain.models.providers.openai import from_wire as from_openai
-from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, broken_off
+from retain.models.providers.openai_stream import DONE, OpenAiStreamAnswer, until_ended
 from retain.models.providers.tool_calls import turn_of
 from retain.models.retry import Retries, with_retries
 from retain.models.workers_ai import AiRunner
@@ -174,13 +174,11 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery) 
         ends too early.
     """
     answer = _Streamed()
-    async for event in events:
+    async for event in until_ended(events, answer.openai):
         if event.data == DONE:
             answer.openai.ended = True
             break
         await delivery.give(answer.take(read_object(event.data)))
-    if not answer.openai.ended:
-        raise broken_off()
     await delivery.give(answer.openai.refused())
     return answer.whole()
 
