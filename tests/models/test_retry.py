@@ -126,3 +126,17 @@ async def test_each_retry_is_reported_to_whoever_observes_them() -> None:
         await with_retries(flaky, policy(lambda: 0.5))
     await with_retries(Flaky(Unavailable("busy")), policy(lambda: 0.5))
     assert seen == [("model_unavailable", 50), ("unavailable", 700)]
+
+
+@pytest.mark.parametrize(("attempt_s", "calls"), [(0.0, 4), (6.0, 4), (7.0, 3), (30.0, 1)])
+async def test_no_attempt_begins_long_after_the_first(attempt_s: float, calls: int) -> None:
+    passed: list[float] = []
+
+    async def failing() -> None:
+        passed.append(attempt_s)
+        raise Unavailable("it did not answer in time", code="upstream_timeout")
+
+    retries = Retries(Waits(), lambda: 0.5, base_ms=1, now_s=lambda: sum(passed))
+    with pytest.raises(Unavailable):
+        await with_retries(failing, retries)
+    assert len(passed) == calls

@@ -5,6 +5,7 @@ Source: https://aws.amazon.com/blogs/architecture/exponential-backoff-and-jitter
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -56,7 +57,8 @@ class Retries:
 
     sleep: waits. random: a number in [0, 1); `random.random` is one.
     attempts: most calls, including the first. base_ms, cap_ms: the longest wait before the second attempt, and
-    before any attempt.
+    before any attempt. window_ms: how long after the first attempt the last one may begin: the failure of a server that
+    does not answer in time is the caller's to know, and not to be waited for four times. now_s: a clock of seconds.
     """
 
     sleep: Sleep
@@ -64,6 +66,8 @@ class Retries:
     attempts: int = 4
     base_ms: int = 500
     cap_ms: int = 8_000
+    window_ms: int = 20_000
+    now_s: Callable[[], float] = time.monotonic
 
 
 def delay_ms(attempt: int, retries: Retries, retry_after_ms: int | None = None) -> int | None:
@@ -112,17 +116,17 @@ async def with_retries(call: Callable[[], Awaitable[Result]], retries: Retries) 
     `call` must have no side effect. The wait is at least the failure's detail `retry_after_ms`. Each retry is reported
     to `retries_observed`.
 
-    Raises: the last Unavailable when attempts are used up or the server asks for too long a wait; any other error at
-        once.
+    Raises: the last Unavailable when attempts or time are used up or the server asks for too long a wait; any other
+        error at once.
     """
-    attempt = 0
+    attempt, began_s = 0, retries.now_s()
     while True:
         try:
             return await call()
         except Unavailable as error:
             asked = error.details.get("retry_after_ms")
             delay = delay_ms(attempt, retries, asked if isinstance(asked, int) else None)
-            if delay is None:
+            if delay is None or (retries.now_s() - began_s) * 1000 + delay > retries.window_ms:
                 raise
             report_retry(error, delay)
         await retries.sleep(delay / 1000)
