@@ -150,6 +150,7 @@ KINDS: dict[str, Callable[[httpx.Client, int], httpx.Response]] = {
 OF_TOOLS: dict[str, tuple[str, bytes]] = {
     "large arguments over MCP": ("/mcp", _mcp("answers_1", 1_000_000)),
     "the largest answers of a tool": ("/api/v1/tools/answers_10", b"{}"),
+    "the same over MCP": ("/mcp", _mcp("answers_10", 0)),
 }
 
 

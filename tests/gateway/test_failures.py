@@ -179,7 +179,7 @@ FAILURES = {
         lambda s: _good(s, path="/redirect"), UpstreamFailed, "upstream_redirected", 502
     ),
     "an upstream that answers too much": Failure(
-        lambda s: _good(s, path="/large", max_response_bytes=1999), UpstreamFailed, "response_too_large", 502
+        lambda s: _good(s, path="/large/2000", max_response_bytes=1999), UpstreamFailed, "response_too_large", 502
     ),
     "an upstream that is silent": Failure(
         lambda s: _good(s, path="/silent", timeout_ms=50), Unavailable, "upstream_timeout", 503

@@ -10,7 +10,7 @@ from mcp import MCPError
 from mcp_types import TextContent
 
 from retain.errors import Misconfigured, NoSuchTool
-from retain.gateway.mcp import PAGE
+from retain.gateway.mcp import MAX_ANSWER_BYTES, PAGE
 from retain.http import Request, Response
 from retain.mcp.server import PROBLEM
 from tests.gateway.setting import PARAMETERS, SECRET, TENANT, TOOL, Setting, request
@@ -66,6 +66,29 @@ async def test_properties_are_listed_as_objects_because_clients_refuse_others(se
         assert tool.input_schema == {"type": "object", "properties": {"any": {}, "none": {"not": {}}, "text": text}}
         accepted, refused = [await client.call_tool(TOOL, {name: 1}) for name in ("any", "none")]
     assert (accepted.is_error, refused.is_error) == (False, True)
+
+
+async def test_an_answer_has_a_largest_size_and_over_rest_that_of_its_tool(setting: Setting) -> None:
+    key = await setting.add_key()
+    for more in (0, 1):
+        size = MAX_ANSWER_BYTES + more
+        await setting.add_tool(
+            f"/large/{size}",
+            name=f"large_{more}",
+            method="GET",
+            parameters={"type": "object"},
+            max_response_bytes=10 * 1_048_576,
+        )
+        answer = await answered(setting, key, rpc("tools/call", {"name": f"large_{more}", "arguments": {}}))
+        result = json.loads(answer.body)["result"]
+        assert result["isError"] == bool(more)
+        if more:
+            problem = result["_meta"][PROBLEM]
+            assert (problem["code"], problem["limit_bytes"]) == ("response_too_large", MAX_ANSWER_BYTES)
+        else:
+            assert result["content"][0]["text"] == "x" * size
+        passed = await setting.gateway().handle(request(key, {}, tool=f"large_{more}"))
+        assert (passed.status, len(passed.body)) == (200, size)
 
 
 async def test_an_error_in_a_call_is_reported_to_the_model(setting: Setting, mode: Mode) -> None:

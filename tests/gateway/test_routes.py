@@ -63,7 +63,7 @@ async def test_a_binary_answer_is_passed_on_byte_for_byte(setting: Setting) -> N
 
 
 async def test_an_answer_of_exactly_the_allowed_size_is_passed_on(setting: Setting) -> None:
-    await setting.add_tool("/large", max_response_bytes=2000)
+    await setting.add_tool("/large/2000", max_response_bytes=2000)
     answer = await setting.gateway().handle(request(await setting.add_key()))
     assert len(answer.body) == 2000
 

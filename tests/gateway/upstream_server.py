@@ -26,8 +26,8 @@ def _answer(path: str, echo: bytes) -> tuple[int, dict[str, str], bytes]:
             return int(status), {"content-type": "text/plain", "retry-after": "7"}, b"as you wish"
         case ["redirect"]:
             return 302, {"location": "/echo"}, b""
-        case ["large"]:
-            return 200, {"content-type": "text/plain"}, b"x" * 2000
+        case ["large", size]:
+            return 200, {"content-type": "text/plain"}, b"x" * int(size)
         case ["bytes"]:
             return 200, {"content-type": "application/octet-stream"}, bytes(range(256))
         case _:

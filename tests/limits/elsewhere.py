@@ -81,6 +81,8 @@ TESTS: Mapping[str, str] = {
     "test_a_session_that_cannot_be_a_header_is_refused",
     "retain.gateway.guarded_fetch.MAX_TIMEOUT_MS": "tests/gateway/test_guarded_fetch.py::"
     "test_the_longest_address_time_and_answer_are_bounded",
+    "retain.gateway.mcp.MAX_ANSWER_BYTES": "tests/gateway/test_mcp.py::"
+    "test_an_answer_has_a_largest_size_and_over_rest_that_of_its_tool",
     "retain.gateway.provisioning.MAX_LIFETIME_MS": "tests/gateway/test_keys.py::test_a_key_lives_for_ten_years_at_most",
     "retain.mcp.client.MAX_PAGES": "tests/mcp/test_client.py::test_a_list_without_end_is_read_within_a_bound",
     "retain.mcp.client.MAX_DESCRIPTION_CHARACTERS": "tests/mcp/test_client.py::"

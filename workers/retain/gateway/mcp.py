@@ -19,6 +19,8 @@ NAME = "retain-gateway"
 INSTRUCTIONS = "Tools of one tenant. Each call goes to the tool's own server with the tenant's credential."
 PAGE = 50
 """Tools per page: each costs one read of KV."""
+MAX_ANSWER_BYTES = 1_048_576
+"""Most bytes of a tool's answer. It becomes text in JSON, which may take twelve times as much of the isolate's memory."""
 
 _log = logging.getLogger(__name__)
 
@@ -53,7 +55,13 @@ class GrantedTools:
             raise NoSuchTool("the tenant has no such tool") from error
         if not self._grant.allows(name):
             raise NoSuchTool("the API key does not allow this tool", tool=name)
-        given = await self._proxy.call(self._grant.tenant_id, name, arguments, idempotency_key=self._idempotency_key)
+        given = await self._proxy.call(
+            self._grant.tenant_id,
+            name,
+            arguments,
+            idempotency_key=self._idempotency_key,
+            most_bytes=MAX_ANSWER_BYTES,
+        )
         refusal = None if 200 <= given.status < 300 else _of_status(given.status)
         try:
             return McpAnswer(given.body.decode(), refusal)

@@ -13,7 +13,7 @@ from retain.gateway.credentials import OpenedCredentials, credential_name
 from retain.gateway.entries import Entries, ToolEntries
 from retain.gateway.settings import GatewaySettings
 from retain.gateway.target import check_target, is_loopback
-from retain.gateway.tool_config import ToolConfig, parse_tool_config, tool_name_in_kv
+from retain.gateway.tool_config import MAX_RESPONSE_BYTES, ToolConfig, parse_tool_config, tool_name_in_kv
 from retain.gateway.upstream import UpstreamRequest, build_request
 from retain.identifiers import check_tenant, check_tool_name
 from retain.ports import Clock, Crypto, Fetch, HeldBody, HttpResponse, Kv, Until
@@ -99,6 +99,7 @@ class ToolProxy:
         audience: Audience = "keys",
         read: ToolEntries | None = None,
         until: Until | None = None,
+        most_bytes: int = MAX_RESPONSE_BYTES,
     ) -> ToolAnswer:
         """Call the tool once and return its upstream's answer, even if that is an error.
 
@@ -106,6 +107,7 @@ class ToolProxy:
         for the caller to decide, by the tool's `idempotent`. idempotency_key: sent to the upstream, which may ignore it.
         headers: of a protocol, which replace the configuration's. passed: headers of the upstream that the answer keeps.
         audience: who calls. read: what this request has read of a tool before. until: as of `Fetch`.
+        most_bytes: of the answer, where the configuration allows more.
 
         Raises: NotFound (code `no_such_tool`); InvalidInput (code `invalid_tenant`, `invalid_tool_name`,
             `invalid_arguments`, `invalid_idempotency_key`); LimitExceeded (code `url_too_long`); Unavailable (codes of
@@ -132,7 +134,7 @@ class ToolProxy:
         if self._resolver_url:
             await self._check_addresses(tool.config.url.authority, tool_name)
         sent_ms = self._clock()
-        response = await self._send(tool_name, tool.config, request, until)
+        response = await self._send(tool_name, tool.config, request, until, most_bytes)
         received = response.headers
         kept = {name: value for name in passed if (value := received.get(name)) is not None}
         return ToolAnswer(
@@ -173,8 +175,9 @@ class ToolProxy:
             ) from error
 
     async def _send(
-        self, tool_name: str, config: ToolConfig, request: UpstreamRequest, until: Until | None
+        self, tool_name: str, config: ToolConfig, request: UpstreamRequest, until: Until | None, most_bytes: int
     ) -> HttpResponse:
+        limit_bytes = min(config.max_response_bytes, most_bytes)
         try:
             response = await self._fetch(
                 request.method,
@@ -182,15 +185,15 @@ class ToolProxy:
                 headers=request.headers,
                 body=request.body,
                 timeout_ms=config.timeout_ms,
-                limit_bytes=config.max_response_bytes,
+                limit_bytes=limit_bytes,
                 until=until,
             )
         except UpstreamFailed:
             raise UpstreamFailed(
-                "the tool's upstream answered more than its configuration allows",
+                "the tool's upstream answered more than is allowed",
                 code="response_too_large",
                 tool=tool_name,
-                limit_bytes=config.max_response_bytes,
+                limit_bytes=limit_bytes,
             ) from None
         except Unavailable as error:
             # A new message and no cause: the client's own text may quote the URL, which may contain the credential.
