@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, closing
 from typing import Any
@@ -25,6 +26,7 @@ from retain.agents.tools.built_in import (
 )
 from retain.agents.tools.proxied import ProxiedTool
 from retain.errors import Conflict, LimitExceeded, QuotaExceeded, RetainError, Unavailable
+from retain.json_text import JsonObject
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.memory.working import COPIES_SCHEMA, SCHEMA, WorkingMemory
@@ -287,6 +289,24 @@ async def test_a_gateway_tool_passes_the_upstreams_body_or_reports_its_status(st
         error = json.loads(event.content)["error"]
         assert (event.failed, error["code"]) == (True, code)
         assert str(status) in error["message"]
+
+
+async def test_of_a_large_answer_of_the_gateway_only_what_a_model_reads_becomes_text() -> None:
+    body = ("\u8a9e" * 1_000_000).encode()
+
+    async def upstream(arguments: JsonObject, idempotency_key: str) -> tuple[int, bytes]:
+        assert (arguments, idempotency_key) == ({}, CONTEXT.key)
+        return 200, body
+
+    tool = ProxiedTool(ToolSpec("order", "Order.", {"type": "object"}), True, upstream)
+    tracemalloc.start()
+    try:
+        content = (await run_tool({"order": tool}, "order", {}, CONTEXT)).content
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert content == "\u8a9e" * (MAX_RESULT_BYTES // 3) + " [cut]"
+    assert peak < len(body) / 2
 
 
 def test_the_key_of_a_call_names_its_run_turn_and_position() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Protocol
 
-from retain.agents.tools.built_in import CallContext, ToolResult
+from retain.agents.tools.built_in import MAX_RESULT_BYTES, CallContext, ToolResult
 from retain.errors import Unavailable, UpstreamFailed
 from retain.json_text import JsonObject
 from retain.models.chat import ToolSpec
@@ -32,7 +32,7 @@ class ProxiedTool:
     async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
         """Return the upstream's body. Raises: Unavailable or UpstreamFailed for a status of 400 or more."""
         status, body = await self.upstream(arguments, context.key)
-        text = body.decode("utf-8", "replace")
+        text = body[: 2 * MAX_RESULT_BYTES].decode("utf-8", "replace")  # more than a model reads takes memory alone
         if status >= 500 or status == 429:
             raise Unavailable(f"the tool's upstream answered {status}", code="upstream_status", upstream_status=status)
         if status >= 400:
