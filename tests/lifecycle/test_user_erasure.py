@@ -185,6 +185,7 @@ async def test_a_run_from_before_the_erasure_stores_nothing_for_the_user(world: 
     memory = world.memory("acme", "clerk", house="shop", user_id=ANN)
     with raises(Conflict):
         await memory.store(NewRecord("late"), RecordSource("agent", run_id=run["id"]))
+    assert found(world, ANN) == set()
     await memory.store(NewRecord("later"), RecordSource("agent", run_id=new_id()))
     await memory.store(NewRecord("by a person"), RecordSource("person"))
     contents = world.sql_now(

@@ -12,6 +12,9 @@ from retain.memory.records.record import EDITABLE, NewRecord, Record, RecordSour
 from retain.memory.scope import Scope
 from retain.ports import SqlValue, Statement
 
+_NO_RUN = "~"
+"""Sorts after every id."""
+
 
 class _ShownResult(TypedDict):
     id: str
@@ -103,6 +106,12 @@ class StoreCall:
     facts: tuple[LearnedFact, ...] = ()
     also: tuple[Statement, ...] = ()
     compared: tuple[str, ...] = ()
+
+    @property
+    def last_run_id(self) -> str:
+        """The newest run of which something is stored; what is of no run counts as newer than all."""
+        sources = (*self.sources, *(fact.source for fact in self.facts))
+        return max((source.run_id or _NO_RUN for source in sources), default=_NO_RUN)
 
     def to_json(self) -> JsonObject:
         """Return the call as JSON."""

@@ -41,6 +41,9 @@ SELECT value AS user_id, (SELECT max_memories_per_user FROM tenants WHERE tenant
   (SELECT COALESCE(SUM(records), 0) FROM scopes WHERE tenant_id = ?1 AND user_id = value) AS held
 FROM json_each(?2)
 """
+_REGISTERING = f"""{OWED} AND NOT EXISTS (
+  SELECT 1 FROM erased_users e WHERE e.tenant_id = ?1 AND e.user_id = ?7 AND e.last_run_id >= ?8)"""
+"""The condition on registering a scope: a debt of a new record, unless all are of runs before its user's erasure."""
 _FORMS = {**RECORD_FORMS, **LISTED_FORMS}
 _Key = tuple[str, str]
 """A scope's id and the hash of a content in it: equal keys are one record."""
@@ -186,13 +189,17 @@ class Storing:
         if not self._candidates:
             return []
         named: dict[Scope, str | None] = {}
+        last_run: dict[Scope, str] = {}
         for asked in self._calls:
-            if not asked.call.also:
-                named.setdefault(asked.call.scope, asked.call.acting)
+            call = asked.call
+            if not call.also:
+                named.setdefault(call.scope, call.acting)
+                last_run[call.scope] = max(last_run.get(call.scope, ""), call.last_run_id)
         by_name: dict[str | None, dict[Statement, None]] = {}
         ids = json.dumps([record.id for record in self._candidates.values()])
         for scope, name in named.items():
-            by_name.setdefault(name, {}).update(dict.fromkeys(registration(scope, OWED, ids)))
+            registering = registration(scope, _REGISTERING, ids, scope.user_id, last_run[scope])
+            by_name.setdefault(name, {}).update(dict.fromkeys(registering))
         registered = [part for name, statements in by_name.items() for part in attributed(name, [*statements])]
         return [*self._indexer.owe_unknown(self._tenant_id, list(self._candidates.values())), *registered]
 
