@@ -76,17 +76,20 @@ async def test_a_page_of_a_worker_that_was_overtaken_replaces_none_of_a_backup_t
     assert "annsecret" not in kept(world)
 
 
+@pytest.mark.parametrize("line", ['"kind":"message"', '"kind":"user"'], ids=["message", "profile"])
 async def test_a_page_that_was_read_before_an_erasure_is_not_restored_after_it(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, line: str
 ) -> None:
     backups = Backups(world.stores(), 14)
     while (await backups.advance("acme")).state == "running":
         pass
     page_of: Callable[..., Awaitable[str]] = BackupObjects.page
+    overtaken: list[int] = []
 
     async def slow(self: BackupObjects, backup_id: str, number: int) -> str:
         text = await page_of(self, backup_id, number)
-        if '"kind":"message"' in text and "annsecret" in text:
+        if line in text and "annsecret" in text:
+            overtaken.append(number)
             monkeypatch.setattr(BackupObjects, "page", page_of)
             world.clock.advance(LEASE_MS)
             await forgotten(world, canary(ANN, "said"))
@@ -97,5 +100,6 @@ async def test_a_page_that_was_read_before_an_erasure_is_not_restored_after_it(
     restoring = Restoring(stores, backups, items_of(stores))
     while (await restoring.advance("acme", RestoreRequest("acme"))).state == "running":
         pass
+    assert overtaken
     assert not world.mentions(canary(ANN, "said"))
     assert world.mentions(canary(BOB, "said"))

@@ -78,7 +78,7 @@ async def import_read(
     include_erased: bool = False,
     guard: Callable[[], Sequence[Statement]] = list,
 ) -> Imported:
-    """Import lines that were read. guard: statements that refuse rows and items which may have been erased meanwhile.
+    """Import lines that were read. guard: statements that refuse what may have been erased meanwhile.
 
     Raises: as `import_lines`; ConstraintViolated by the guard.
     """
@@ -86,7 +86,7 @@ async def import_read(
     of_items = [line for line in lines if isinstance(line, ItemLine)]
     if of_items and items is None:
         raise bad_line(of_items[0].number, ["there is no tiered memory to put an item into"])
-    done = await _planned(stores, tenant_id, _remembered(lines), include_erased=include_erased)
+    done = await _planned(stores, tenant_id, _remembered(lines), guard, include_erased=include_erased)
     if not rows and not of_items:
         return done
     erased = NOTHING_ERASED if include_erased else await erased_content(stores.sql, tenant_id)
@@ -107,16 +107,30 @@ def _remembered(lines: Sequence[AnyLine]) -> list[Line]:
     return [line for line in lines if isinstance(line, ScopeLine | UserLine | RecordLine)]
 
 
-async def _planned(stores: Stores, tenant_id: str, lines: Sequence[Line], *, include_erased: bool) -> Imported:
+async def _planned(
+    stores: Stores,
+    tenant_id: str,
+    lines: Sequence[Line],
+    guard: Callable[[], Sequence[Statement]],
+    *,
+    include_erased: bool,
+) -> Imported:
     for _ in range(MAX_TRIES):
         try:
-            return await _import(stores, tenant_id, lines, include_erased=include_erased)
+            return await _import(stores, tenant_id, lines, guard, include_erased=include_erased)
         except _MeanwhileChanged:
             continue
     raise Unavailable("the memories kept changing; try again", code="contended")
 
 
-async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, include_erased: bool) -> Imported:
+async def _import(
+    stores: Stores,
+    tenant_id: str,
+    lines: Sequence[Line],
+    guard: Callable[[], Sequence[Statement]],
+    *,
+    include_erased: bool,
+) -> Imported:
     """Plan, write the owed vectors, and commit if the plan is still the same."""
     indexer = stores.indexer()
     plan = await plan_import(stores.sql, tenant_id, lines, include_erased=include_erased)
@@ -139,7 +153,8 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, incl
         await supersession.reconcile(now.known, now.removed)
         replaced = {record.id for record in now.replaced}  # whose debts are recorded before
         debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
-        return now.change(indexer, tenant_id, indexed, [*earlier, *supersession.parts, *debts.values()])
+        change = now.change(indexer, tenant_id, indexed, [*earlier, *supersession.parts, *debts.values()])
+        return None if change is None else replace(change, statements=[*guard(), *change.statements])
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])
@@ -147,6 +162,7 @@ async def _import(stores: Stores, tenant_id: str, lines: Sequence[Line], *, incl
     except (RetainError, _MeanwhileChanged) as error:
         await _settle(indexer, subjects)
         if isinstance(error, Conflict):
+            await stores.sql.batch(guard())
             raise Conflict("two memories of a scope would have the same content", code="content_taken") from error
         raise
     await _settle(indexer, [*(record.id for record in plan.replaced), *sorted(debts)])
