@@ -10,9 +10,11 @@ import pytest
 
 from retain.agents.execution.control import EXPIRY
 from retain.agents.execution.parked import ask_for_overdue
+from retain.agents.retention import run_rules
 from retain.agents.runs import owed
 from retain.errors import Conflict, NotFound, Unavailable
 from retain.models.chat import ChatReply, ChatRequest, OnText
+from retain.retention import prune
 from tests.agents.conftest import agent
 from tests.agents.remembered import check_d1_agrees, remembered
 from tests.agents.test_approval import ANN, CLERK, SteadyChat, answer
@@ -216,6 +218,23 @@ async def test_a_run_whose_wait_has_ended_is_never_rebuilt_so_no_call_is_made_tw
         async with desk() as one:
             await approved_and_lost(one, Fault(Crash(), number))
             assert len(one.pay.asked) <= 1, point
+
+
+async def test_a_run_that_waits_for_longer_than_rows_of_runs_are_kept_is_shown_and_rebuilt_all_the_same() -> None:
+    async with desk() as one:
+        ended = await one.deployment.run("clerk", "say hello", key="other")
+        await answer(one.deployment, ended["run_id"])
+        run_id = await one.ask()
+        one.deployment.clock.advance(20 * HOUR_MS)
+        await prune(one.deployment.sql, one.deployment.clock(), run_rules(HOUR_MS))
+        [row] = await one.deployment.rows("SELECT waiting_for ->> '$.call' AS call, texts FROM agent_runs")
+        assert (row["call"], row["texts"]) == ("1.0", "kept")
+        await one.deployment.lose(NAME)
+        await answer(one.deployment, run_id)
+        assert (await one.show(run_id))["status"] == "completed"
+        one.deployment.clock.advance(HOUR_MS + 1)
+        await prune(one.deployment.sql, one.deployment.clock(), run_rules(HOUR_MS))
+        assert await one.deployment.rows("SELECT 1 FROM agent_runs") == []
 
 
 async def test_a_caller_and_its_delegate_that_were_both_lost_are_rebuilt() -> None:

@@ -7,13 +7,15 @@ from retain.retention import DAY_MS, TEXT_KEPT_MS, RetentionRule
 WITHOUT_TEXT = ("messages", "episodes", "records", "profile", "cut", "procedure", "erased")
 """What stays of a run's logged input: ids, scores and counts. Everything else goes with the run's texts."""
 
-_OLD_RUNS = "SELECT run_id FROM agent_runs WHERE texts = '{texts}' AND created_at_ms < ? ORDER BY created_at_ms LIMIT ?"
+_OLD_RUNS = """
+SELECT run_id FROM agent_runs WHERE texts = '{texts}' AND created_at_ms < ?1 AND ({which}) ORDER BY created_at_ms LIMIT ?2
+"""
 _REFER = f"""
 UPDATE agent_runs SET texts = 'kept', input =
   CASE WHEN json_valid(input) AND json_type(input, '$.episodes') = 'array' THEN json_set(input, '$.episodes', json((
     SELECT json_group_array(json_object('episode_id', json_extract(value, '$.episode_id')))
     FROM json_each(input, '$.episodes')))) ELSE input END
-WHERE run_id IN ({_OLD_RUNS.format(texts="copied")}) RETURNING tenant_id
+WHERE run_id IN ({_OLD_RUNS.format(texts="copied", which="true")}) RETURNING tenant_id
 """  # noqa: S608
 _FORGET = f"""
 UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
@@ -21,7 +23,8 @@ UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
     FROM json_each(input) WHERE key IN ({", ".join(map(repr, WITHOUT_TEXT))})) ELSE '{{}}' END,
   learning = CASE WHEN json_valid(learning) THEN json_remove(learning, '$.error.message') END,
   error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
-WHERE run_id IN ({_OLD_RUNS.format(texts="kept")}) RETURNING tenant_id
+WHERE run_id IN ({_OLD_RUNS.format(texts="kept", which="completed_at_ms IS NOT NULL OR created_at_ms < ?1 - {open_ms}")})
+RETURNING tenant_id
 """  # noqa: S608
 OPEN_KEPT_MS = 90 * DAY_MS
 """How much longer the row of a run is kept that has not ended: it may wait for a person, and its result goes into the row.
@@ -57,13 +60,16 @@ def run_rules(kept_ms: int) -> tuple[RetentionRule, ...]:
 
     Version 0.1.0 wrote the texts of the episodes in a run's context into its row. They become references, whatever the
     age: the row may be younger than they are. What a run was asked and answered is the text of its episodes, and stays
-    as long as they do.
+    as long as they do. What a run that has not ended needs to be shown and rebuilt is kept for 90 days, however soon the
+    rows of those that have ended are removed.
     """
+    texts_kept_ms = min(TEXT_KEPT_MS, kept_ms)
+    forget = _FORGET.replace("{open_ms}", str(TEXT_KEPT_MS - texts_kept_ms))
     return (
         RetentionRule("texts_copied_into_runs", 0, (_REFER,), 500),
         RetentionRule("run_events", TEXT_KEPT_MS, (_EVENTS,), 5000),
-        RetentionRule("parked_runs", min(TEXT_KEPT_MS, kept_ms), (_PARKED,), 1000),
-        RetentionRule("texts_of_runs", min(TEXT_KEPT_MS, kept_ms), (_FORGET,), 1000),
+        RetentionRule("parked_runs", TEXT_KEPT_MS, (_PARKED,), 1000),
+        RetentionRule("texts_of_runs", texts_kept_ms, (forget,), 1000),
         RetentionRule("agent_runs", kept_ms, (_REMOVE,), 5000),
         RetentionRule("outbox_failures", TEXT_KEPT_MS, (_FAILURES,), 1000),
     )
