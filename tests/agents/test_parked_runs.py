@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
@@ -174,6 +175,35 @@ async def test_a_lost_run_whose_request_was_repeated_and_runs_as_another_one_is_
         assert len(one.pay.asked) == 2
         if method != "daily":  # by then the object has forgotten the others
             await check_d1_agrees(one.deployment)
+
+
+@pytest.mark.parametrize("method", ["show", "answer", "cancel", "daily"])
+async def test_a_lost_run_of_a_user_whose_instance_serves_another_one_by_now_is_cancelled(method: str) -> None:
+    async with desk() as one:
+        lost = await one.ask(**SUE)
+        await one.deployment.lose(NAME)
+        other = await one.deployment.run("clerk", "another", user={"id": "tom"})
+        if method == "daily":
+            one.deployment.clock.advance(26 * HOUR_MS)
+            await ask_for_overdue(one.deployment.sql, LocalInstances(one.deployment), one.deployment.clock)
+        else:
+            with raises(NotFound, code="no_such_run"):
+                if method == "answer":
+                    await answer(one.deployment, lost)
+                else:
+                    await one.deployment.ask("clerk", method, run_id=lost, by=ANN, reason=None)
+        await one.deployment.settled()
+        [row] = await one.deployment.rows("SELECT status, waiting_for, error FROM agent_runs WHERE run_id = ?", lost)
+        assert (row["status"], row["waiting_for"], json.loads(row["error"])["code"]) == (
+            "cancelled",
+            None,
+            "wrong_user",
+        )
+        assert lost not in await one.parked()
+        assert one.deployment.local(NAME, f"SELECT 1 FROM turn_state WHERE run_id = '{lost}'") == []
+        if method != "daily":
+            assert (await one.show(other["run_id"]))["status"] == "waiting"
+        assert one.pay.asked == []
 
 
 async def test_a_call_that_names_a_run_which_nobody_has_writes_nothing() -> None:

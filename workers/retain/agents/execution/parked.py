@@ -16,9 +16,11 @@ from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.identity import InstanceIdentity, claimed, instance_of, require_claimed
 from retain.agents.instance_ports import InstancePorts
+from retain.agents.runs.erased_run import CloseErasedRun
 from retain.agents.runs.events import CancelRequested
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
+from retain.agents.runs.owed import UnparkRun
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import RetainError, Unavailable
 from retain.json_text import Json
@@ -76,6 +78,7 @@ class ParkedRuns:
         self._identity = identity
         self._local = ports.local
         self._sql = ports.sql
+        self._clock = ports.clock
         self._outbox = outbox
         self._journal = journal
         self._agent = agent
@@ -87,7 +90,8 @@ class ParkedRuns:
         """Rebuild a run that waits, or is queued, and that the object does not know; set its alarm.
 
         If its request was repeated since and runs as another run, it is cancelled, by `REPETITION`: what that does is not
-        to be done twice. Raises: Unavailable; then nothing was written.
+        to be done twice. One that is another user's than the instance serves by now has ended as cancelled.
+        Raises: Unavailable; then nothing was written.
         """
         if await self._rebuilt(run_id):
             await self._set_alarm()
@@ -108,6 +112,8 @@ class ParkedRuns:
             return False
         run = OpenRun.stored(run_id, row["request"], row["context"])
         if self._journal.served_user() not in (None, run.request.user_id):
+            self._local.atomically(partial(self._close, run_id))
+            await self._outbox.flush()
             return False
         if run.agent is not None:
             await self._agent.restore(run.agent)
@@ -132,6 +138,11 @@ class ParkedRuns:
         found = await self._sql.run(_BY_KEY, *_place(self._identity), idempotency_key)
         if found.rows:
             await self.restore(found.rows[0]["run_id"])
+
+    def _close(self, run_id: str) -> None:
+        """End a run that the instance cannot have again, in D1 alone."""
+        closed = (UnparkRun(run_id), CloseErasedRun.of_another_user(run_id, self._clock()))
+        self._outbox.add(self._identity.scope.tenant_id, *closed)
 
     def _write(self, run: OpenRun, row: Row, events: list[Row]) -> None:
         self._journal.runs.restore(

@@ -1,4 +1,4 @@
-"""What D1 is owed for a run whose texts were erased before it had ended."""
+"""What D1 is owed for a run that ends without its instance: its texts were erased, or it is another user's."""
 
 from __future__ import annotations
 
@@ -27,5 +27,13 @@ class CloseErasedRun(OwedStatement):
     @classmethod
     def of(cls, run_id: str, now_ms: int) -> CloseErasedRun:
         """Return the end of a run that was erased at a time."""
-        error = {"code": "erased", "message": "what the run was about was erased"}
-        return cls(json.dumps(error), now_ms, run_id)
+        return cls._as(run_id, now_ms, "erased", "what the run was about was erased")
+
+    @classmethod
+    def of_another_user(cls, run_id: str, now_ms: int) -> CloseErasedRun:
+        """Return the end of a run that its instance has lost, and cannot have again since it serves somebody else."""
+        return cls._as(run_id, now_ms, "wrong_user", "the instance lost its storage, and serves another user by now")
+
+    @classmethod
+    def _as(cls, run_id: str, now_ms: int, code: str, message: str) -> CloseErasedRun:
+        return cls(json.dumps({"code": code, "message": message}), now_ms, run_id)
