@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,6 +90,56 @@ def test_where_clocks_go_back_a_fixed_time_is_due_once_and_each_half_hour_twice(
         "2026-10-25T02:30:00+01:00",
         "2026-10-25T03:00:00+01:00",
     ]
+
+
+CHANGES = {
+    "Europe/Zurich": ("2026-03-29T01:00", "2026-10-25T01:00"),
+    "Africa/Cairo": ("2026-04-23T22:00", "2026-10-29T21:00"),
+    "Australia/Lord_Howe": ("2026-04-04T15:00", "2026-10-03T15:30"),
+    "Pacific/Chatham": ("2026-04-04T14:00", "2026-09-26T14:00"),
+    "Asia/Pyongyang": ("2015-08-14T15:00", "2018-05-04T15:00"),
+}
+"""When clocks change, in UTC: by an hour at midnight, by half an hour, at a quarter to, and by a law."""
+
+
+@pytest.mark.parametrize("expression", ["* 3 * * *", "*/20 2 * * *", "0 */3 * * *", "15 * * * *", "*/25 0,1,23 * * *"])
+@pytest.mark.parametrize(("zone", "change"), [(zone, at) for zone, times in CHANGES.items() for at in times])
+def test_where_clocks_change_an_expression_with_a_star_is_due_whenever_they_show_one_of_its_times(
+    zone: str, change: str, expression: str
+) -> None:
+    lookups = count()
+
+    def zones(zone: str, at_ms: int) -> int:
+        assert next(lookups) < 100_000, "it loops for ever"
+        return system_time_zones(zone, at_ms)
+
+    around = datetime.fromisoformat(f"{change}+00:00")
+    minutes = [around + timedelta(minutes=number) for number in range(-240, 1500)]
+    expected = [at for at in minutes if shows(expression, at.astimezone(ZoneInfo(zone)))]
+    found, last_ms = [], int(minutes[0].timestamp() * 1000) - 1
+    while (last_ms := cron_after(expression, zone, last_ms, zones)) <= minutes[-1].timestamp() * 1000:
+        found.append(datetime.fromtimestamp(last_ms / 1000, UTC))
+    assert found == expected
+
+
+def shows(expression: str, local: datetime) -> bool:
+    """Return whether an expression names a local time."""
+    wall = local.replace(tzinfo=None, fold=0)
+    return bool(next(CronSim(expression, wall - timedelta(seconds=1))) == wall)
+
+
+def test_an_expression_that_names_only_times_that_clocks_skip_names_none() -> None:
+    with pytest.raises(InvalidInput) as refused:
+        cron_after("* 2 * 3 0L", "Europe/Zurich", NOW_MS, system_time_zones)
+    assert refused.value.code == "invalid_cron"
+    year = datetime.fromtimestamp(NOW_MS / 1000, UTC).year
+    assert following("0 */2 30,31 12 *", "Pacific/Apia", "2011-12-29T23:00:00-10:00", 1) == [
+        "2011-12-31T00:00:00+14:00"
+    ]
+    assert following("* * 30,31 12 *", "Pacific/Apia", "2011-12-29T23:59:00-10:00", 1) == ["2011-12-31T00:00:00+14:00"]
+    assert following("0 2 * 3 0L", "Europe/Zurich", f"{year + 1}-01-01T00:00:00+01:00", 1)[0].endswith(
+        "T03:00:00+02:00"
+    )
 
 
 def test_a_rare_day_is_found_years_ahead() -> None:

@@ -1,7 +1,8 @@
 """When a schedule is due: the times of a cron expression in a time zone, or one time.
 
-The expressions are those of Debian's cron, read by cronsim. Where clocks are put forward, what is due within the missing
-hour is due when it is over; where they are put back, what is due at a fixed time is due once, at the first of the two.
+The expressions are those of Debian's cron, read by cronsim, which gets times without a zone: with one it skips hours that
+exist, or loops for ever, where clocks change by less than an hour or in the midst of one. Where clocks are put forward, a
+fixed time that is missing is due when the gap is over; where they are put back, it is due once, at the first of the two.
 """
 
 from __future__ import annotations
@@ -17,8 +18,11 @@ MAX_CRON_CHARACTERS = 100
 """Longest cron expression."""
 MAX_AHEAD_MS = 5 * 366 * DAY_MS
 """How far ahead the one time of a schedule may be: five years."""
+_SKIPPED = 1_500
+"""How many minutes that clocks skip an expression may name before one that exists: a day has 1,440."""
 _FIELDS = 5
 _DAY = timedelta(days=1)
+_MINUTE = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +63,31 @@ def cron_after(expression: str, zone: str, after_ms: int, zones: TimeZones) -> i
     """
     from cronsim import CronSim, CronSimError  # most isolates never read a cron expression
 
-    zones(zone, after_ms)
-    if len(expression) > MAX_CRON_CHARACTERS or len(expression.split()) != _FIELDS:
+    fields = expression.split()
+    if len(expression) > MAX_CRON_CHARACTERS or len(fields) != _FIELDS:
         raise InvalidInput(
             f"a cron expression has five fields, and {MAX_CRON_CHARACTERS} characters at most", code="invalid_cron"
         )
-    begin = datetime.fromtimestamp(after_ms // 1000, UTC if zone == "UTC" else IanaZone(zone, zones))
+    local, after = IanaZone(zone, zones), datetime.fromtimestamp(after_ms // 1000, UTC)
+    times_of = local.times_of if any(field.startswith("*") for field in fields[:2]) else local.first_of
+    near = (
+        local.offset_at(after),
+        local.offset_at(after + _DAY),
+    )  # other changes are after the next time, or far from it
+    found: list[datetime] = []
+    skipped = 0
     try:
-        for due in CronSim(expression, begin):
-            # A fixed time in the hour that comes twice is the first of the two, which may have been before.
-            if (due_ms := round(due.timestamp() * 1000)) > after_ms:
-                return due_ms
+        for wall in CronSim(expression, after + min(near)):
+            if (found and wall - max(near) >= found[0]) or skipped > _SKIPPED:
+                break
+            times = times_of(wall)
+            skipped += not times
+            found = sorted(due for due in (*found, *times) if due > after)[:1]
     except CronSimError as error:
         raise InvalidInput(f"the cron expression is not valid: {error}", code="invalid_cron") from error
-    raise InvalidInput("the cron expression names no time", code="invalid_cron")
+    if not found:
+        raise InvalidInput("the cron expression names no time", code="invalid_cron")
+    return round(found[0].timestamp() * 1000)
 
 
 class IanaZone(tzinfo):
@@ -86,18 +101,14 @@ class IanaZone(tzinfo):
         """Return the offset of a local time. `fold` chooses where there are two; see PEP 495 for those that are skipped."""
         if dt is None:
             return timedelta(0)
-        wall = dt.replace(tzinfo=UTC)
-        before, after = self._offset(wall - _DAY), self._offset(wall + _DAY)
-        if before == after:
-            return before
-        fitting = [offset for offset in (before, after) if self._offset(wall - offset) == offset]
+        before, after, fitting = self._around(dt.replace(tzinfo=UTC))
         if len(fitting) == 1:
             return fitting[0]
         return after if dt.fold else before
 
     def fromutc(self, dt: datetime) -> datetime:
         """Return the local time of a time in UTC."""
-        offset = self._offset(dt.replace(tzinfo=UTC))
+        offset = self.offset_at(dt.replace(tzinfo=UTC))
         local = dt + offset
         return local if self.utcoffset(local) == offset else local.replace(fold=1)
 
@@ -108,5 +119,24 @@ class IanaZone(tzinfo):
         """Return the zone's name."""
         return self._name
 
-    def _offset(self, at: datetime) -> timedelta:
+    def times_of(self, wall: datetime) -> list[datetime]:
+        """Return the times in UTC when the clocks show a time, which is given as if it were UTC: none, one or two."""
+        *_, fitting = self._around(wall)
+        return [wall - offset for offset in fitting]
+
+    def first_of(self, wall: datetime) -> list[datetime]:
+        """Return the first time when the clocks show a time or, where it is missing, the end of the gap."""
+        while not (times := self.times_of(wall)):
+            wall += _MINUTE
+        return times[:1]
+
+    def offset_at(self, at: datetime) -> timedelta:
+        """Return the offset at a time."""
         return timedelta(seconds=self._zones(self._name, round(at.timestamp() * 1000)))
+
+    def _around(self, wall: datetime) -> tuple[timedelta, timedelta, list[timedelta]]:
+        """Return the offsets before and after a local time, and those at which the clocks show it, the earlier first."""
+        before, after = self.offset_at(wall - _DAY), self.offset_at(wall + _DAY)
+        if before == after:
+            return before, after, [before]
+        return before, after, [offset for offset in (before, after) if self.offset_at(wall - offset) == offset]
