@@ -93,6 +93,31 @@ async def a_minute(deployment: Deployment) -> None:
         await deployment.restart(planned=True)
 
 
+@pytest.mark.parametrize("left", [[], ["other"]], ids=["none", "another"])
+@pytest.mark.parametrize("caller", ["cancelled", "resumed"])
+async def test_a_delegate_that_its_caller_s_agent_may_call_no_longer_ends_with_the_call(
+    caller: str, left: list[str]
+) -> None:
+    async with office() as deployment:
+        waiting = await deployment.run("boss", "hello", key="k")
+        assert waiting["status"] == "waiting"
+        await deployment.evict()
+        clerk = agent("clerk", tools=["pay"], approval=["pay"])
+        deployment.catalogue = catalogue(agent("boss", delegates=left), agent("other"), clerk)
+        if caller == "cancelled":
+            await deployment.ask("boss", "cancel", run_id=waiting["run_id"], by="ann", reason=None)
+        else:
+            deployment.clock.advance(6 * 60_000)
+            await deployment.fire_alarms()
+        await deployment.settled()
+        rows = await deployment.rows("SELECT agent_type, status FROM agent_runs ORDER BY agent_type")
+        ended = "cancelled" if caller == "cancelled" else "completed"
+        assert [tuple(row.values()) for row in rows] == [("boss", ended), ("clerk", "cancelled")]
+        with raises(Conflict):
+            await approve(deployment)
+        assert deployment.upstreams["pay"].asked == []
+
+
 async def test_a_crash_at_any_point_of_waiting_for_a_delegate_ends_in_the_same_memory() -> None:
     async with office() as deployment:
         undisturbed, reached = await play(deployment)

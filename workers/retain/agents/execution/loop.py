@@ -45,7 +45,7 @@ from retain.agents.runs.run_state import (
 )
 from retain.agents.tools.built_in import CallContext, CallSuspended, Tool, answered, run_tool
 from retain.agents.tools.delegate import answer_of
-from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.delegation import CALLER, Delegation
 from retain.errors import LimitExceeded, Unavailable
 from retain.errors.reported_codes import ReportedCode
 from retain.models.chat import ChatModel, ToolCall
@@ -120,6 +120,7 @@ class RunLoop:
                     why = f"{decision.by} rejected the call" + (f": {decision.reason}" if decision.reason else "")
                     run = self._refuse(run, turn, index, call, _error("rejected", why))
                 case GiveUpTool(turn, index, call):
+                    await self._leave_delegate(run)
                     why = "the call was interrupted; it may or may not have taken effect"
                     run = self._refuse(run, turn, index, call, _error("outcome_unknown", why))
                 case Cancel(turn, by, reason, interrupted):
@@ -150,6 +151,8 @@ class RunLoop:
         except CallSuspended as suspended:
             times = run.state.suspensions
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
+        if answer is not None and answer.failed:
+            await self._leave_delegate(run)
         return run if answer is None else self._journal.append(run, answer)
 
     async def _in_time(self, run: OpenRun, called: Coroutine[Any, Any, ToolAnswered]) -> ToolAnswered | None:
@@ -162,6 +165,11 @@ class RunLoop:
             if not call.done():
                 call.cancel()
                 await asyncio.wait((call,), timeout=ABANDONED_S)
+
+    async def _leave_delegate(self, run: OpenRun) -> None:
+        """Cancel the delegate for which the pending call waited: the agent may not call it by now. Raises: Unavailable."""
+        if run.state.waited_for is not None:
+            await self._delegation.abandon(run, CALLER)
 
     def _on_retry(self, run: OpenRun, turn: int, index: int) -> OnRetry:
         def on_retry(error: Unavailable, delay_ms: int) -> None:

@@ -26,7 +26,7 @@ ATTEMPTS = 3
 ERASURE = "erasure"
 """Who cancels the delegate of a run that is erased."""
 CALLER = "caller"
-"""Who cancels the delegate of a run that is given up."""
+"""Who cancels the delegate of a run that is given up, or of a call that its agent may make no longer."""
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +84,7 @@ class Delegation:
         cancelled = run.state.cancel
         if cancelled is None:
             return None
-        report = await self._cancel_called(run, cancelled.by, cancelled.reason)
+        report = await self._stop(run, cancelled.by, cancelled.reason)
         return report if isinstance(report, RunResult) else None
 
     async def abandon(self, run: OpenRun, by: str, reason: str | None = None) -> None:
@@ -92,13 +92,18 @@ class Delegation:
 
         One that is gone with its instance is left. Raises: Unavailable, then call it again.
         """
-        delegate = run.state.waited_for
         with suppress(NotFound):
-            if delegate is None:
-                await self._cancel_called(run, by, reason)
-            else:
-                client = self._client(delegate.agent_type, delegate.instance_id)
-                await client.cancel(CancelRequest(delegate.run_id, by, reason))
+            await self._stop(run, by, reason)
+
+    async def _stop(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
+        """Cancel the delegate for which the run waits, whatever its agent may call by now, or the one that it called."""
+        delegate = run.state.waited_for
+        if delegate is None:
+            return await self._cancel_called(run, by, reason)
+        with suppress(NotFound):
+            client = self._client(delegate.agent_type, delegate.instance_id)
+            return await client.cancel(CancelRequest(delegate.run_id, by, reason))
+        return None
 
     async def _cancel_called(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
         """Cancel the delegate that the run's pending call began, or keep it from beginning. None without one."""
