@@ -17,6 +17,7 @@ from retain.identifiers import new_id
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.extractors.rule_extractor import RuleExtractor
 from retain.ingest.ingestion import Ingestion, IngestReceipt
+from retain.lifecycle.backups.backing_up import Backups
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import MAX_UNITED, Slice, Step, union_of
@@ -208,6 +209,31 @@ async def test_the_instance_of_another_user_keeps_what_it_holds(world: World) ->
     assert kept["working"] == {"note": "Bob's"}
     assert world.sql_now("SELECT 1 FROM conversation_messages WHERE message_id = 'x.0'") == []
     assert len(world.sql_now("SELECT 1 FROM agent_runs WHERE instance_id = 'desk-ann'")) == 1
+
+
+@pytest.mark.parametrize("lost", [False, True], ids=["known", "lost"])
+async def test_what_is_nobody_s_in_an_instance_with_a_schedule_for_the_user_stays_there_and_in_backups(
+    world: World, lost: bool
+) -> None:
+    await erased(world, ANN)  # what waits for something else there
+    await world.run("clerk", order(say="for nobody"), instance="shared")
+    request = {"input": canary(ANN, "scheduled"), "metadata": {}, "user": {"id": ANN}}
+    cron: dict[str, Any] = {"cron": "0 9 * * *", "timezone": "UTC", "at_ms": None}
+    await world.ask("clerk", "schedule", instance="shared", request=request, **cron)
+    world.sql_now("DELETE FROM outbox_failures")
+    await world.settled()
+    backups = Backups(world.stores(), 14)
+    while (await backups.advance("acme")).state == "running":
+        pass
+    if lost:
+        await world.lose("clerk:acme:shared")
+    await erased(world, ANN)
+    assert found(world, ANN) == set()
+    assert lost or world.local("clerk:acme:shared", "SELECT 1 FROM schedules") == []
+    pages = [row[1] for name, rows in world.everything().items() if name.startswith("r2/") for row in rows]
+    assert any(b"for nobody" in page for page in pages if isinstance(page, bytes))
+    for table, rows in {"agent_runs": 1, "conversation_messages": 2, "memory_episodes": 1}.items():
+        assert len(world.sql_now(f"SELECT 1 FROM {table} WHERE instance_id = 'shared'")) == rows, table
 
 
 async def test_the_erasure_waits_for_a_run_under_way_and_for_texts_that_are_arriving(world: World) -> None:

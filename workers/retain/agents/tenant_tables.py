@@ -81,7 +81,7 @@ TENANT_TABLES = (
         ("schedule_id",),
         texts=Texts(("request",), whole=("instance_id",), searched={"request": _scheduled_in}),
         instances=True,
-        users="instance and user",
+        users="served",  # a schedule whose time has not come has let its instance serve nobody
     ),
     TenantTable("agent_versions", ("tenant_id", "agent_type", "version")),
     TenantTable(

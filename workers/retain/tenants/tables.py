@@ -32,7 +32,7 @@ OfUsers = Literal[
 
 user: by the column `user_id`. instance: by `agent_type` and `instance_id`, of the instances that serve the user. instance
 and user: by the three columns; a row that names nobody belongs to the user whom its instance serves. served: the same, in a
-table from which instances need not be known, because the others name them. owed: by
+table whose rows do not say whom an instance serves. owed: by
 `instance_key`, or by the user's id among `parameters`, a JSON array. part: with the row that has it as a part. follows:
 triggers remove them with the rows of another table. scope: by `scope_id`. arriving: they cannot be told apart yet; the
 erasure waits until those from before it, by `created_at_ms`, are gone. step: in a step of its own. kept: not at all, because

@@ -17,7 +17,7 @@ from retain.lifecycle.erasure.items import bury_items_of_user, remove_items, rem
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.records import erase_records_by_id, settle_erased
 from retain.lifecycle.erasure.slices import INSTANCES, Slice, Step, erase_these, remove_attached_objects
-from retain.lifecycle.erasure.user_rows import await_arriving, erase_rows_of_user, is_clear, serving
+from retain.lifecycle.erasure.user_rows import await_arriving, erase_rows_of_user, is_clear, naming
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import purge_words
 from retain.limits.vectorize import GRACE_MS
@@ -69,7 +69,7 @@ def marking(tenant_id: str, user_id: str, now_ms: int) -> Statement:
 
 async def erase_instances_of_user(stores: Stores, job: ErasureJob) -> Slice:
     """Erase a page of the user's instances: everything that they hold, unless they serve somebody else by now."""
-    known = f"SELECT agent_type, instance_id FROM ({serving(stores.tables)})"
+    known = f"SELECT agent_type, instance_id FROM ({naming(stores.tables)})"
     after = f"{known} WHERE (agent_type, instance_id) > (?3, ?4) ORDER BY agent_type, instance_id LIMIT {INSTANCES}"
     user_id = job.request["user"]
     rows = (await stores.sql.run(after, job.tenant_id, user_id, *(job.cursor or ("", "")))).rows

@@ -44,7 +44,16 @@ class _Part:
 
 def serving(tables: Sequence[TenantTable]) -> str:
     """Return the query for `agent_type` and `instance_id` of the user's instances; ?1 is the tenant, ?2 the user."""
-    return _serving(tables).format(tenant="?1", user="?2")
+    return union_of(_serving(tables)).format(tenant="?1", user="?2")
+
+
+def naming(tables: Sequence[TenantTable]) -> str:
+    """Return the query for the instances that may hold something of the user, whether they serve them or not; as `serving`.
+
+    A schedule names a user whom its instance serves when its first time has come.
+    """
+    more = [_SERVING.replace("{table}", table.name) for table in tables if table.instances and table.users == "served"]
+    return union_of([*_serving(tables), *more]).format(tenant="?1", user="?2")
 
 
 async def erase_rows_of_user(stores: Stores, job: ErasureJob) -> Slice:
@@ -103,7 +112,7 @@ async def _left(stores: Stores, job: ErasureJob) -> _Part | None:
 
 def _nameless(tables: Sequence[TenantTable]) -> Iterator[_Part]:
     """Yield the rows that do not name the user, those that a worker may have first."""
-    instances = _serving(tables)
+    instances = union_of(_serving(tables))
     for table in tables:
         if table.unnamed is not None:
             yield _Part(table, table.unnamed.replace("{theirs}", instances))
@@ -117,7 +126,7 @@ def _nameless(tables: Sequence[TenantTable]) -> Iterator[_Part]:
             case "scope":
                 yield _Part(table, f"scope_id IN ({OF_USER.replace('?1', '{tenant}').replace('?2', '{user}')})")
             case "owed":
-                keys = f"SELECT agent_type || ':' || {{tenant}} || ':' || instance_id FROM ({_serving(tables)})"
+                keys = f"SELECT agent_type || ':' || {{tenant}} || ':' || instance_id FROM ({instances})"
                 yield _Part(table, f"NOT COALESCE({_NAMING}, 0) AND instance_key IN ({keys})")
 
 
@@ -130,7 +139,7 @@ def _named(tables: Sequence[TenantTable]) -> Iterator[_Part]:
                 yield _Part(table, _NAMING)
 
 
-def _serving(tables: Sequence[TenantTable]) -> str:
+def _serving(tables: Sequence[TenantTable]) -> list[str]:
     by_name = [_SERVING.replace("{table}", table.name) for table in tables if table.users == "instance and user"]
     by_key = [_OF_KEY.replace("{table}", table.name) for table in tables if table.users == "owed"]
-    return union_of([*by_name, *by_key])
+    return [*by_name, *by_key]
