@@ -23,6 +23,15 @@ from tools.openapi import PROBLEM, document, operations, public_path
 _OWN = "/v1/tenants/"
 _OPEN, _CLOSED = "retain:open", "retain:closed"
 """Names of the document's schemas as they are, and with their objects closed."""
+STREAM = {"cache-control": "no-store", "x-accel-buffering": "no"}
+"""What a stream of events has, so that no proxy keeps it or waits until it has ended."""
+FILE = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "sandbox; default-src 'none'",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "private, no-store",
+}
+"""What somebody's file has, so that a browser runs nothing in it, shows it in no other page and keeps it for no other user."""
 
 
 class Breach(AssertionError):
@@ -47,6 +56,15 @@ def check_answer(route: Route[Any], status: int, media_type: str, body: bytes | 
         raise Breach(f"{where} as {kind}, which the document does not have")
     if kind in (PROBLEM, "application/json"):
         _require(_answers(route.name, str(status), kind), json.loads(body), where)
+
+
+def check_headers(route: Route[Any], headers: Mapping[str, str]) -> None:
+    """Check what an answer has for browsers and proxies. Raises: Breach."""
+    streamed = headers.get("content-type", "").startswith("text/event-stream") and route.name != "call_tool"
+    wanted = STREAM if streamed else FILE if "content-disposition" in headers else {}
+    lacking = wanted.items() - headers.items()
+    if lacking:
+        raise Breach(f"{route.name} answered without {sorted(lacking)}")
 
 
 def check_body(route: Route[Any], body: bytes | str) -> None:
@@ -145,6 +163,7 @@ def check_exchange(answer: httpx.Response) -> None:
     if media_type.startswith(PROBLEM) and b'"code": "no_such_route"' in body:
         return  # the platform reads a path with encoded dots differently
     check_answer(route, answer.status_code, media_type, body)
+    check_headers(route, answer.headers)
     if answer.is_success:
         check_body(route, _sent(asked))
 
@@ -172,6 +191,7 @@ def hold_routers() -> None:
             check_answer(route, refused.status, PROBLEM, refused.body)
             raise
         check_answer(route, answer.status, answer.headers.get("content-type", ""), answer.body)
+        check_headers(route, answer.headers)
         if answer.status < 300:
             check_body(route, request.body)
         return answer

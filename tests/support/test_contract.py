@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.support.contract import Breach, check_answer, check_body, route_of
+from tests.support.contract import FILE, STREAM, Breach, check_answer, check_body, check_headers, route_of
 from tools.openapi import PROBLEM
 
 HEALTH = route_of("GET", "/healthz")
@@ -43,6 +43,23 @@ def test_each_difference_is_a_breach(status: int, media_type: str, body: str) ->
     assert RECALL is not None
     with pytest.raises(Breach):
         check_answer(RECALL, status, media_type, body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wanted"),
+    [
+        pytest.param({"content-type": "text/event-stream; charset=utf-8"}, STREAM, id="a stream"),
+        pytest.param({"content-type": "image/png", "content-disposition": "attachment"}, FILE, id="a file"),
+    ],
+)
+def test_a_stream_or_a_file_without_what_browsers_and_proxies_need_is_a_breach(
+    kind: dict[str, str], wanted: dict[str, str]
+) -> None:
+    assert RECALL is not None
+    check_headers(RECALL, kind | wanted)
+    for name in wanted:
+        with pytest.raises(Breach):
+            check_headers(RECALL, kind | {**wanted, name: "another"})
 
 
 def test_a_body_that_is_accepted_and_not_documented_is_a_breach() -> None:
