@@ -124,11 +124,15 @@ async def test_a_revoked_key_is_refused_at_once_here_and_elsewhere_after_ten_sec
 ) -> None:
     elsewhere = ApplicationKeys(sql, clock, later)
     made, text = await keys.create("acme", "shop", ["runs"], by="ada")
-    await elsewhere.authenticate(text)
+    for one in (keys, elsewhere):
+        await one.authenticate(text)
+        await one.require(made.key_id)
     revoked = await keys.revoke("acme", made.key_id)
     assert revoked.revoked_at_ms == clock()
     with raises(Unauthenticated, code="invalid_api_key"):
         await keys.authenticate(text)
+    with raises(Unauthenticated, code="invalid_api_key"):
+        await keys.require(made.key_id)
     clock.advance(FRESH_MS - 1)
     await elsewhere.authenticate(text)
     clock.advance(1)
@@ -136,6 +140,17 @@ async def test_a_revoked_key_is_refused_at_once_here_and_elsewhere_after_ten_sec
         await elsewhere.authenticate(text)
     assert await keys.revoke("acme", made.key_id) == await keys.revoke("acme", made.key_id)
     assert (await keys.revoke("acme", made.key_id)).revoked_at_ms == revoked.revoked_at_ms
+    await later.done()
+
+
+async def test_a_change_of_a_key_that_was_just_used_counts_at_once(keys: ApplicationKeys, later: Later) -> None:
+    made, text = await keys.create("acme", "shop", ["runs"], by="ada", origins=["https://shop.example"])
+    await keys.authenticate(text)
+    await keys.change("acme", made.key_id, origins=["https://other.example"])
+    assert (await keys.authenticate(text)).origins == ("https://other.example",)
+    await keys.rotate("acme", made.key_id, by="ada", grace_ms=0)
+    with raises(Unauthenticated, code="invalid_api_key"):
+        await keys.authenticate(text)
     await later.done()
 
 
