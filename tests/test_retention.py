@@ -191,6 +191,22 @@ async def test_rows_of_runs_are_deleted_at_the_configured_age(sql: SqliteSql, ke
     assert texts == [{"run_id": "d30"}]
 
 
+@pytest.mark.parametrize(("kept_days", "left"), [(400, ["d29", "d31"]), (30, ["d29"])])
+async def test_what_rebuilds_a_waiting_run_is_kept_no_longer_than_rows_of_runs(
+    sql: SqliteSql, kept_days: int, left: list[str]
+) -> None:
+    for name, age_days in (("d29", 29), ("d31", 31), ("d91", 91)):
+        await sql.run(
+            "INSERT INTO parked_runs"
+            " (run_id, tenant_id, agent_type, instance_id, seq, due_at_ms, parked_at_ms, request, context)"
+            " VALUES (?, 'acme', 'sdr', 'main', 1, 0, ?, '{}', '{}')",
+            name,
+            NOW - age_days * DAY_MS,
+        )
+    await prune(sql, NOW, retention_rules(kept_days))
+    assert await names(sql, "parked_runs", "run_id") == left
+
+
 async def test_the_row_of_a_run_that_has_not_ended_is_kept_for_90_days_longer(sql: SqliteSql) -> None:
     await sql.batch([started("waits", 96.9), started("lost", 97.1), started("ended", 8), closed("ended")])
     await prune(sql, NOW, retention_rules(7))
