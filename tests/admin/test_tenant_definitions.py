@@ -71,6 +71,25 @@ async def test_equal_content_adds_no_version_and_a_change_is_based_on_one(desk: 
     assert await desk.define("other", based_on=0) == (1, True)
 
 
+async def test_an_agent_has_nothing_of_another_tenant_s_of_the_same_name(desk: Desk) -> None:
+    async def of_rival() -> list[Any]:
+        rows = await desk.sql.run("SELECT * FROM agent_versions WHERE tenant_id = 'rival' ORDER BY version")
+        return [rows.rows, await desk.defined.versions("rival", "helper", before=99, limit=99)]
+
+    for number in range(3):
+        await desk.defined.define("rival", "helper", {**WHOLE, "instructions": f"Rival {number}."}, by="person:eve")
+    before = await of_rival()
+    assert await desk.define(based_on=0) == (1, True)
+    assert await desk.define(instructions="Help more.") == (2, True)
+    assert [one.version for one in await desk.defined.versions("acme", "helper", before=99, limit=99)] == [2, 1]
+    assert await refused(desk.defined.version("acme", "helper", 3)) == "no_such_agent_version"
+    assert (await desk.defined.roll_back("acme", "helper", 1, by="person:ann")).version.version == 3
+    assert (await desk.defined.current("acme", "helper")).version == 3
+    await desk.defined.delete("acme", "helper", by="person:ann")
+    assert await of_rival() == before
+    assert (await desk.defined.current("rival", "helper")).version == 3
+
+
 async def test_a_delegate_is_not_deleted_while_another_agent_names_it(desk: Desk) -> None:
     await desk.define()
     await desk.define("boss", delegates=["helper", "refund_decision"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -10,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, NotFound
 from retain.evaluation.dataset import Dataset, check_dataset_name
+from retain.evaluation.datasets import Datasets
+from retain.host.clock import ManualClock
 from tests.evaluation.world import SHIPPED, shipped
+from tests.support.instances import migrated_d1
 
 CASE: dict[str, Any] = {"id": "a", "input": "Hi.", "expected": {"contains": ["x"]}}
 
@@ -113,3 +117,31 @@ def test_a_dataset_reads_back_as_it_was_stored(name: str) -> None:
     again = {**json.loads(content.definition()), "cases": [json.loads(case) for case in content.content()]}
     assert Dataset.model_validate(again) == content
     assert Dataset.model_validate(again).version == content.version
+
+
+async def test_a_dataset_has_nothing_of_another_tenant_s_of_the_same_name() -> None:
+    with closing(migrated_d1()) as sql:
+        datasets, mine, theirs = Datasets(sql, ManualClock()), made(), made({"input": "Bye."})
+
+        async def of_rival() -> list[Any]:
+            rows = [(await sql.run(f"SELECT * FROM {table} WHERE tenant_id = 'rival'")).rows for table in tables]
+            return [*rows, await datasets.info("rival", "d"), await datasets.page("rival", after="", limit=9)]
+
+        tables = ("eval_datasets", "eval_cases")
+        await datasets.put("rival", "d", theirs)
+        await datasets.put("rival", "other", theirs)
+        before = await of_rival()
+        for dataset in (mine, made({"input": "Third."}), theirs, mine):
+            shown, new = await datasets.put("acme", "d", dataset)
+            assert (shown.version, new) == (dataset.version, True)
+            assert await of_rival() == before
+        assert await datasets.page("acme", after="", limit=9) == [await datasets.info("acme", "d")]
+        assert await datasets.cases("acme", "d", theirs.version) == []
+        assert (await datasets.case("acme", "d", mine.version, 0)).input == "Hi."
+        await datasets.delete("acme", "d")
+        assert await of_rival() == before
+        for name in ("d", "other"):
+            with pytest.raises(NotFound):
+                await datasets.info("acme", name)
+            with pytest.raises(NotFound):
+                await datasets.case("acme", name, theirs.version, 0)
