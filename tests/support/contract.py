@@ -31,7 +31,7 @@ FILE = {
     "cross-origin-resource-policy": "same-origin",
     "cache-control": "private, no-store",
 }
-"""What somebody's file has, so that a browser runs nothing in it, shows it in no other page and keeps it for no other user."""
+"""What somebody's file has, so that a browser runs nothing in it, shows it nowhere else and keeps it for nobody."""
 
 
 class Breach(AssertionError):
