@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from retain.errors import Forbidden
+from retain.errors import InvalidInput
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.ports import HttpResponse
@@ -53,7 +53,7 @@ class Shop:
 
     async def _guard(self, url: str) -> None:
         if url in self.refused:
-            raise Forbidden("nothing may be sent there", code="forbidden_upstream")
+            raise InvalidInput("nothing may be sent there", code="forbidden_upstream")
 
 
 @pytest.fixture
