@@ -120,7 +120,7 @@ class World(Deployment):
 
     def sql_now(self, sql: str, *values: object) -> list[dict[str, Any]]:
         """Run a statement on D1 bypassing the port, as only an attacker would; return its rows."""
-        cursor = _connection(self.sql).execute(sql, cast("Any", values))
+        cursor = connection_of(self.sql).execute(sql, cast("Any", values))
         return [dict(zip([column[0] for column in cursor.description or ()], row, strict=True)) for row in cursor]
 
     async def steps_of(self, work: Callable[[], Awaitable[object]]) -> int:
@@ -132,7 +132,7 @@ class World(Deployment):
             steps += 1
             return 0
 
-        connection = _connection(self.sql)
+        connection = connection_of(self.sql)
         connection.set_progress_handler(counted, 100)
         try:
             await work()
@@ -151,7 +151,7 @@ class World(Deployment):
 
     def vectors(self) -> dict[str, dict[str, Any]]:
         """Return every vector's metadata by its id."""
-        rows = _connection(self.index).execute("SELECT id, namespace, metadata FROM vectors ORDER BY id")
+        rows = connection_of(self.index).execute("SELECT id, namespace, metadata FROM vectors ORDER BY id")
         return {row[0]: {"namespace": row[1], **json.loads(row[2])} for row in rows}
 
     def everything(self) -> dict[str, list[tuple[Any, ...]]]:
@@ -196,11 +196,11 @@ class World(Deployment):
 
     def _connections(self) -> dict[str, sqlite3.Connection]:
         return {
-            "d1": _connection(self.sql),
-            "kv": _connection(self.kv),
-            "vectors": _connection(self.index),
-            "r2": _connection(self.objects_store),
-            **{f"object {name}": _connection(storage) for name, storage in sorted(self.storages.items())},
+            "d1": connection_of(self.sql),
+            "kv": connection_of(self.kv),
+            "vectors": connection_of(self.index),
+            "r2": connection_of(self.objects_store),
+            **{f"object {name}": connection_of(storage) for name, storage in sorted(self.storages.items())},
         }
 
 
@@ -214,7 +214,7 @@ def living(snapshot: Mapping[str, bytes] | None = None) -> Iterator[World]:
         world.close()
 
 
-def _connection(adapter: object) -> sqlite3.Connection:
+def connection_of(adapter: object) -> sqlite3.Connection:
     return cast("sqlite3.Connection", vars(adapter)["_connection"])
 
 

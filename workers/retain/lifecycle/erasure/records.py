@@ -27,8 +27,8 @@ _GAVE_UP = "UPDATE memory_outbox SET writers = 0 WHERE record_id = ? AND state =
 _OWED = """
 SELECT o.record_id, o.writers > 1 AND o.at_ms > ? AS shared FROM memory_outbox o WHERE o.tenant_id = ?
   AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id)
-  AND EXISTS (SELECT 1 FROM world_history h WHERE h.tenant_id = o.tenant_id AND h.subject_id = o.record_id
-              AND h.kind = 'record_erased') LIMIT 100
+  AND EXISTS (SELECT 1 FROM world_history h INDEXED BY world_history_erased_records
+              WHERE h.tenant_id = o.tenant_id AND h.subject_id = o.record_id AND h.kind = 'record_erased') LIMIT 100
 """
 
 

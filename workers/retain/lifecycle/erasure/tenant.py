@@ -50,9 +50,10 @@ SELECT r.id, MAX(COALESCE(s.parts, 0), COALESCE(o.parts, 0)) AS parts FROM memor
 LEFT JOIN memory_search s ON s.number = r.number LEFT JOIN memory_outbox o ON o.record_id = r.id
 WHERE r.tenant_id = ? ORDER BY r.number LIMIT ?
 """
+# Once no record is left, so that no page of records reads the whole outbox.
 _ORPHANS = """
-SELECT o.record_id AS id, o.parts FROM memory_outbox o WHERE o.tenant_id = ?
-  AND NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.id = o.record_id) ORDER BY o.record_id LIMIT ?
+SELECT record_id AS id, parts FROM memory_outbox WHERE tenant_id = ?1
+  AND NOT EXISTS (SELECT 1 FROM memory_records WHERE tenant_id = ?1) LIMIT ?2
 """
 _REMEMBERED = "SELECT 1 FROM memory_events WHERE tenant_id = ? LIMIT 1"
 _NUMBERS = "SELECT number FROM memory_records WHERE id IN (SELECT value FROM json_each({}))"
