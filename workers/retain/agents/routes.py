@@ -27,7 +27,7 @@ from retain.errors.codes import Code
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.memory.conversations.reading import shown_conversation
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import PageQuery, QueryModel, QueryString
+from retain.routing.queries import AgentPageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
@@ -71,7 +71,7 @@ class ResumeBody(BodyModel):
     reason: str | None = Field(default=None, max_length=1000)
 
 
-async def list_agents(context: AgentsContext, request: TypedRequest[None, PageQuery]) -> Response:
+async def list_agents(context: AgentsContext, request: TypedRequest[None, AgentPageQuery]) -> Response:
     """List the agents of the tenant by their types: those of the repository, and its own."""
     bound = request.http.bound
     only = None if bound is None else bound.agent_type
@@ -170,7 +170,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             needs="viewer",
             scope="runs",
             for_users=True,
-            query=QueryString(PageQuery),
+            query=QueryString(AgentPageQuery),
             answers=(
                 Answer(
                     200,
@@ -179,7 +179,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
                     model=AgentsJson,
                 ),
             ),
-            errors=("invalid_limit",),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "POST",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Generic, TypeVar
 
@@ -68,8 +68,22 @@ Flag = Annotated[bool, BeforeValidator(_flag)]
 WholeNumber = Annotated[int, BeforeValidator(_whole_number)]
 """A number of at most 15 digits, without sign."""
 AgentType = Annotated[str, AfterValidator(check_agent_type)]
-Id = Annotated[str, AfterValidator(check_id)]
 Cursor = Annotated[str | None, Field(description="`cursor` of the previous page")]
+
+
+def naming(check: Callable[[str], str]) -> AfterValidator:
+    """Return what refuses a cursor that names no entry. check: of names. Raises: InvalidInput (code `invalid_cursor`)."""
+
+    def checked(cursor: str | None) -> str | None:
+        try:
+            return cursor if cursor is None else check(cursor)
+        except InvalidInput as error:
+            raise InvalidInput("the cursor is not valid", code="invalid_cursor") from error
+
+    return AfterValidator(checked)
+
+
+IdCursor = Annotated[Cursor, naming(check_id)]
 
 
 class PageQuery(QueryModel):
@@ -77,3 +91,15 @@ class PageQuery(QueryModel):
 
     limit: PageLimit = 50
     cursor: Cursor = None
+
+
+class IdPageQuery(PageQuery):
+    """A page of a list whose entries have ids."""
+
+    cursor: IdCursor = None
+
+
+class AgentPageQuery(PageQuery):
+    """A page of a list of agents."""
+
+    cursor: Annotated[Cursor, naming(check_agent_type)] = None

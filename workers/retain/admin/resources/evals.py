@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from retain.admin.answers.evaluation import (
@@ -23,7 +25,7 @@ from retain.evaluation.runs import EvalRuns
 from retain.http import Response, idempotency_key, json_response
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.parameters import PathParameter
-from retain.routing.queries import Id, PageQuery, QueryModel, QueryString, WholeNumber
+from retain.routing.queries import Cursor, IdPageQuery, PageQuery, QueryModel, QueryString, WholeNumber, naming
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -39,20 +41,19 @@ class StartBody(BodyModel):
 class DatasetsQuery(PageQuery):
     """Which datasets to list."""
 
-    cursor: str = Field(default="", description="`cursor` of the previous page")
+    cursor: Annotated[Cursor, naming(check_dataset_name)] = None
 
 
-class EvaluationsQuery(PageQuery):
+class EvaluationsQuery(IdPageQuery):
     """Which runs to list."""
 
-    cursor: Id | None = Field(default=None, description="`cursor` of the previous page")
     dataset: str | None = Field(default=None, description="only runs over this dataset")
 
 
 async def list_datasets(context: AdminContext, request: TypedRequest[None, DatasetsQuery]) -> Response:
     """List the tenant's datasets by name."""
     query = request.query
-    found = await _datasets(context).page(request.tenant_id, after=query.cursor, limit=query.limit)
+    found = await _datasets(context).page(request.tenant_id, after=query.cursor or "", limit=query.limit)
     cursor = found[-1].name if len(found) == query.limit else None
     return json_response({"datasets": [dataset.to_json() for dataset in found], "cursor": cursor})
 
@@ -165,7 +166,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             query=QueryString(DatasetsQuery),
             answers=(Answer(200, '`{"datasets", "cursor"}`, by name, without their cases', model=DatasetsJson),),
-            errors=("invalid_limit",),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "PUT",
@@ -212,7 +213,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             needs="viewer",
             query=QueryString(EvaluationsQuery),
             answers=(Answer(200, '`{"runs", "cursor"}`, newest first, with their counts', model=EvaluationsJson),),
-            errors=("invalid_limit", "invalid_id"),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "POST",

@@ -27,7 +27,7 @@ from retain.json_text import JsonObject, read_json
 from retain.limits.room import REQUEST_BYTES
 from retain.memory.records.similar import similar_records
 from retain.routing.bodies import JsonBody
-from retain.routing.queries import MAX_LIMIT, Flag, Id, PageLimit, PageQuery, QueryModel, QueryString
+from retain.routing.queries import MAX_LIMIT, Flag, IdCursor, PageLimit, PageQuery, QueryModel, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, ErrorGroup, Resource, Route
 from retain.shards.place import in_tenant
@@ -127,7 +127,7 @@ class LearningQuery(QueryModel):
     """Which learning events of a memory to show."""
 
     limit: PageLimit = MAX_LIMIT
-    cursor: Id | None = Field(default=None, description="`cursor` of the previous page")
+    cursor: IdCursor = None
 
 
 async def get(context: AdminContext, request: TypedRequest[None, LearningQuery]) -> Response:
@@ -335,7 +335,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     model=MemoryWithEventsJson,
                 ),
             ),
-            errors=("no_such_memory", "invalid_id", "invalid_limit"),
+            errors=("no_such_memory", "invalid_id", "invalid_limit", "invalid_cursor"),
         ),
         Route(
             "PATCH",

@@ -5,7 +5,7 @@ Source: https://platform.openai.com/docs/api-reference/chat
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -22,13 +22,13 @@ from retain.agents.front_ends.openai_errors import RUN_ENDED, unanswered
 from retain.agents.versions.tenant_agents import FRESH_MS, ListedAgent, unknown
 from retain.errors import Forbidden, InvalidInput, NotFound
 from retain.http import Request, Response, idempotency_key, json_response
-from retain.identifiers import NAME, check_tenant
+from retain.identifiers import NAME, check_agent_type, check_tenant
 from retain.json_text import JsonObject
 from retain.roles.role import Role
 from retain.routing.bodies import JsonBody
 from retain.routing.parameters import SEGMENT, PathParameter
 from retain.routing.permission import require_role
-from retain.routing.queries import MAX_LIMIT, Cursor, PageLimit, QueryModel, QueryString
+from retain.routing.queries import MAX_LIMIT, Cursor, PageLimit, QueryModel, QueryString, naming
 from retain.routing.requests import TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.routing.router import Router
@@ -44,7 +44,9 @@ class ModelsQuery(QueryModel):
     """A page of models."""
 
     limit: PageLimit = MAX_LIMIT
-    after: Cursor = Field(default=None, description="the last `id` of the previous page")
+    after: Annotated[Cursor, naming(check_agent_type)] = Field(
+        default=None, description="the last `id` of the previous page"
+    )
 
 
 async def list_models(context: AgentsContext, request: TypedRequest[None, ModelsQuery]) -> Response:
@@ -148,7 +150,7 @@ RESOURCE: Resource[AgentsContext] = Resource(
             tenant_in="own",
             query=QueryString(ModelsQuery),
             answers=(Answer(200, _MODELS),),
-            errors=("invalid_limit", "unknown_tenant", "invalid_tenant"),
+            errors=("invalid_limit", "invalid_cursor", "unknown_tenant", "invalid_tenant"),
         ),
         Route(
             "GET",

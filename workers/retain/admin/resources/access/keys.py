@@ -16,7 +16,7 @@ from retain.http import Response, json_response
 from retain.identifiers import check_agent_type, check_user_id
 from retain.roles.principals import key_with_id
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import PageQuery, QueryString
+from retain.routing.queries import IdPageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -64,7 +64,7 @@ class TokenBody(BodyModel):
     minutes: int = Field(default=15, ge=1, le=MAX_MINUTES)
 
 
-async def list_keys(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+async def list_keys(context: AdminContext, request: TypedRequest[None, IdPageQuery]) -> Response:
     """List the keys of the tenant's applications, the newest first: also those that were revoked or have expired."""
     page = await context.keys.page(request.tenant_id, after=request.query.cursor, limit=request.query.limit)
     return json_response({"keys": [key.to_json() for key in page.keys], "cursor": page.cursor})
@@ -135,7 +135,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _KEYS,
             list_keys,
             needs="owner",
-            query=QueryString(PageQuery),
+            query=QueryString(IdPageQuery),
             answers=(
                 Answer(
                     200,
@@ -144,7 +144,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     model=KeysJson,
                 ),
             ),
-            errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
+            errors=("invalid_limit", "invalid_cursor", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "POST",

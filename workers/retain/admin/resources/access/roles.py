@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from retain.admin.answers.tenants import RolesJson
 from retain.admin.context import AdminContext
 from retain.http import Response, json_response
@@ -10,7 +12,7 @@ from retain.roles.role import EVERY_TENANT, Role
 from retain.roles.subjects import SUBJECT, check_subject
 from retain.routing.bodies import BodyModel, JsonBody
 from retain.routing.parameters import PathParameter
-from retain.routing.queries import PageQuery, QueryString
+from retain.routing.queries import Cursor, PageQuery, QueryString, naming
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -21,7 +23,13 @@ class RoleBody(BodyModel):
     role: Role
 
 
-async def list_roles(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+class RolesQuery(PageQuery):
+    """A page of roles."""
+
+    cursor: Annotated[Cursor, naming(check_subject)] = None
+
+
+async def list_roles(context: AdminContext, request: TypedRequest[None, RolesQuery]) -> Response:
     """List who holds a role: for this tenant, or for every tenant."""
     page = await context.grants.page(_place(request), after=request.query.cursor, limit=request.query.limit)
     return json_response({"roles": [grant.to_json() for grant in page.grants], "cursor": page.cursor})
@@ -55,7 +63,7 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
             list_roles,
             name=f"list_{role}s",
             needs="owner",
-            query=QueryString(PageQuery),
+            query=QueryString(RolesQuery),
             answers=(
                 Answer(
                     200,
@@ -63,7 +71,7 @@ def _routes(base: str) -> tuple[Route[AdminContext], ...]:
                     model=RolesJson,
                 ),
             ),
-            errors=("invalid_limit", *of_a_tenant),
+            errors=("invalid_limit", "invalid_cursor", *of_a_tenant),
         ),
         Route(
             "PUT",

@@ -26,7 +26,7 @@ from retain.identifiers import check_version
 from retain.json_text import Json
 from retain.memory.records.limits import END_OF_NUMBERS
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import PageQuery, QueryString
+from retain.routing.queries import AgentPageQuery, PageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
@@ -43,7 +43,7 @@ class RollBackBody(BodyModel):
     version: int = Field(ge=1, lt=END_OF_NUMBERS)
 
 
-async def list_definitions(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+async def list_definitions(context: AdminContext, request: TypedRequest[None, AgentPageQuery]) -> Response:
     """List the agents of the tenant by their types: those of the repository, and its own."""
     query = request.query
     agents, cursor = await context.agents.page(request.tenant_id, limit=query.limit, cursor=query.cursor)
@@ -194,9 +194,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             list_definitions,
             name="list_agent_definitions",
             needs="viewer",
-            query=QueryString(PageQuery),
+            query=QueryString(AgentPageQuery),
             answers=(Answer(200, '`{"agents", "cursor"}`, as [an application lists them](#agents)', DefinitionsJson),),
-            errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
+            errors=("invalid_limit", "invalid_cursor", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "GET",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
 from retain.admin.answers.tenants import CreatedWebhookJson, DeliveriesJson, DeliveryJson, WebhooksJson
@@ -10,8 +12,9 @@ from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import RedeliverRequest
 from retain.agents.identity import instance_of
 from retain.http import Response, json_response
+from retain.identifiers import check_message_id
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import PageQuery, QueryString
+from retain.routing.queries import Cursor, IdPageQuery, PageQuery, QueryString, naming
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.webhooks.delivery_log import DeliveryStatus
@@ -28,10 +31,11 @@ class WebhookBody(BodyModel):
 class DeliveriesQuery(PageQuery):
     """Which messages to list."""
 
+    cursor: Annotated[Cursor, naming(check_message_id)] = None
     status: DeliveryStatus | None = Field(default=None, description="only `pending`, `delivered` or `failed` ones")
 
 
-async def list_webhooks(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+async def list_webhooks(context: AdminContext, request: TypedRequest[None, IdPageQuery]) -> Response:
     """List the webhooks of the tenant, the oldest first."""
     page = await context.webhooks().page(request.tenant_id, after=request.query.cursor, limit=request.query.limit)
     return json_response({"webhooks": [webhook.to_json() for webhook in page.webhooks], "cursor": page.cursor})
@@ -86,7 +90,7 @@ RESOURCE: Resource[AdminContext] = Resource(
             _WEBHOOKS,
             list_webhooks,
             needs="owner",
-            query=QueryString(PageQuery),
+            query=QueryString(IdPageQuery),
             answers=(
                 Answer(
                     200,
@@ -94,7 +98,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                     model=WebhooksJson,
                 ),
             ),
-            errors=("invalid_limit", "invalid_tenant", "unknown_tenant"),
+            errors=("invalid_limit", "invalid_cursor", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "POST",
@@ -156,7 +160,14 @@ RESOURCE: Resource[AdminContext] = Resource(
                     model=DeliveriesJson,
                 ),
             ),
-            errors=("no_such_webhook", "invalid_id", "invalid_limit", "invalid_tenant", "unknown_tenant"),
+            errors=(
+                "no_such_webhook",
+                "invalid_id",
+                "invalid_limit",
+                "invalid_cursor",
+                "invalid_tenant",
+                "unknown_tenant",
+            ),
         ),
         Route(
             "POST",

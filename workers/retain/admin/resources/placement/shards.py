@@ -13,7 +13,7 @@ from retain.identifiers import check_id
 from retain.lifecycle.moving.mover import Mover
 from retain.lifecycle.moving.moves import Move
 from retain.routing.bodies import BodyModel, JsonBody
-from retain.routing.queries import PageQuery, QueryString
+from retain.routing.queries import IdPageQuery, QueryString
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.shards.place import HOME
@@ -31,7 +31,7 @@ async def list_shards(context: AdminContext, _: PathRequest) -> Response:
     return json_response({"shards": [load.to_json() for load in loads]})
 
 
-async def list_moves(context: AdminContext, request: TypedRequest[None, PageQuery]) -> Response:
+async def list_moves(context: AdminContext, request: TypedRequest[None, IdPageQuery]) -> Response:
     """List moves of tenants, the newest first."""
     mover = context.mover()
     moves: Sequence[Move] = ()
@@ -111,9 +111,9 @@ RESOURCE: Resource[AdminContext] = Resource(
             "/admin/moves",
             list_moves,
             needs="viewer",
-            query=QueryString(PageQuery),
+            query=QueryString(IdPageQuery),
             answers=(Answer(200, '`{"moves", "cursor"}`', model=MovesJson),),
-            errors=("invalid_limit",),
+            errors=("invalid_limit", "invalid_cursor"),
         ),
         Route(
             "GET",

@@ -1,0 +1,92 @@
+"""Every list, page by page, while entries are added and deleted: what is there the whole time is on one page, once.
+
+Everything happens in one millisecond, so most entries have equal times. After each page a new entry is added, and the last
+one on the page is deleted: the one that the cursor names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from retain.routing.queries import QueryString
+from tests.shell.guarded_routes import ROUTES, code_of
+from tests.shell.walks import WALKS, Walk, sent
+from tests.shell.worker import Worker, serving
+
+ENTRIES = 6
+ELSEWHERE = {
+    "GET /admin/moves": "tests/shards",
+    "GET /admin/tenants/{tenant}/memories/similar": "tests/limits/test_pages.py",
+    "GET /admin/tenants/{tenant}/memories/{id}": "tests/limits/test_pages.py",
+    "GET /admin/agents/{tenant}/runs/{run_id}/events": "tests/admin/test_runs.py",
+}
+"""Lists that other tests walk, and where."""
+BY_TEXT = ("items", "namespaces", "profiles")
+"""Lists whose cursor may be any text, or is refused as the other interface refuses it."""
+
+
+@pytest.fixture
+async def worker() -> AsyncIterator[Worker]:
+    async with serving(APPLICATION_KEYS="true") as served:
+        await served.tenant()
+        yield served
+
+
+@pytest.mark.parametrize("name", list(WALKS))
+async def test_what_is_there_the_whole_time_is_on_one_page(worker: Worker, name: str) -> None:
+    walk, numbers = WALKS[name], count()
+    for _ in range(ENTRIES):
+        await walk.add(worker, next(numbers))
+    for size in (2, 1):
+        whole = [key_of(walk, entry) for entry in (await page(worker, walk, 50, None))[0]]
+        assert len(whole) >= ENTRIES - 3
+        found: list[object] = []
+        cursor: str | None = None
+        while set(whole) - set(found):
+            entries, cursor = await page(worker, walk, size, cursor)
+            assert len(entries) <= size
+            found += [key_of(walk, entry) for entry in entries]
+            if cursor is None:
+                break
+            await walk.add(worker, next(numbers))
+            if walk.deleted is not None and entries:
+                table, column = walk.deleted
+                await worker.rows(f"DELETE FROM {table} WHERE {column} = ?", entries[-1][walk.key[-1]])
+        assert len(found) == len(set(found)), "an entry is on two pages"
+        assert [key for key in found if key in whole] == whole, "an entry is missing, or the order changed"
+
+
+@pytest.mark.parametrize("name", [name for name in WALKS if name not in BY_TEXT])
+async def test_a_cursor_that_is_not_of_the_list_is_refused(worker: Worker, name: str) -> None:
+    for cursor in ("", "*", "x" * 5000, "\0", "\u200b", "٣", '[1e400, "x"]', "9" * 400, "items/"):
+        path = f"{WALKS[name].path}{'&' if '?' in WALKS[name].path else '?'}cursor={quote(cursor)}"
+        answer = await worker.request("GET", path)
+        assert (answer.status, code_of(answer)) == (400, "invalid_cursor"), (cursor, answer.body)
+
+
+def test_every_list_is_walked() -> None:
+    paged = {
+        name
+        for name, route in ROUTES.items()
+        if isinstance(route.query, QueryString) and {"cursor", "limit"} <= set(route.query.model.model_fields)
+    }
+    assert {walk.route for walk in WALKS.values() if walk.entries != "result"} == paged - set(ELSEWHERE)
+
+
+async def page(worker: Worker, walk: Walk, size: int, cursor: str | None) -> tuple[list[Any], str | None]:
+    enveloped = walk.entries == "result"
+    more = {"per_page" if enveloped else "limit": str(min(size, 50 if enveloped else 200))}
+    if cursor is not None:
+        more["cursor"] = quote(cursor, safe="")
+    query = "&".join(f"{name}={value}" for name, value in more.items())
+    answer = await sent(worker, "GET", f"{walk.path}{'&' if '?' in walk.path else '?'}{query}")
+    return answer[walk.entries], answer["result_info"].get("cursor") if enveloped else answer["cursor"]
+
+
+def key_of(walk: Walk, entry: Any) -> tuple[object, ...]:
+    return tuple(entry[name] for name in walk.key)
