@@ -69,6 +69,15 @@ async def test_a_cursor_that_is_not_of_the_list_is_refused(worker: Worker, name:
         assert (answer.status, code_of(answer)) == (400, "invalid_cursor"), (cursor, answer.body)
 
 
+@pytest.mark.parametrize("name", [name for name, walk in WALKS.items() if walk.entries == "memories"])
+async def test_a_number_that_no_memory_can_have_is_no_cursor(worker: Worker, name: str) -> None:
+    path = f"{WALKS[name].path}{'&' if '?' in WALKS[name].path else '?'}cursor="
+    last = await worker.request("GET", f"{path}{2**53 - 1}")
+    assert (last.status, last.content["memories"]) == (200, [])
+    answer = await worker.request("GET", f"{path}{2**53}")
+    assert (answer.status, code_of(answer)) == (400, "invalid_cursor")
+
+
 def test_every_list_is_walked() -> None:
     paged = {
         name

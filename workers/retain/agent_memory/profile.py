@@ -11,11 +11,12 @@ from retain.agent_memory.context import AgentMemoryContext
 from retain.agent_memory.memories import SESSION_FIELD, ShownMemory, kind_of, memory_of, message_of
 from retain.agent_memory.names import scope_of
 from retain.agent_memory.sessions import OF_NO_OTHER, OF_SESSION, SESSION
-from retain.errors import InvalidInput, LimitExceeded, NotFound, Unavailable, UnknownScope
+from retain.errors import LimitExceeded, NotFound, Unavailable, UnknownScope
 from retain.identifiers import check_id
 from retain.ingest.forgetting import forget_conversation
 from retain.ingest.messages import MAX_MESSAGE_BYTES
 from retain.lifecycle.erasure.eraser import SLICES_TO_COMPLETE, Erasure
+from retain.memory.records.listing import number_after
 from retain.memory.records.record import Kind, NewRecord, Record, RecordSource
 from retain.memory.records.rows import outside_gaps
 from retain.memory.semantic import Hit, RecallQuery, RecallResult
@@ -117,9 +118,7 @@ class Profile:
 
         Raises: InvalidInput (code `invalid_cursor`).
         """
-        if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 17):
-            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
-        values: tuple[SqlValue, ...] = (session, kind, int(cursor or 0), self._context.clock(), limit + 1)
+        values: tuple[SqlValue, ...] = (session, kind, number_after(cursor), self._context.clock(), limit + 1)
         rows = (await self._sql.run(_LIST, *self._here(), *values)).rows
         names = ("id", "kind", "content", "session", "recorded_at_ms", "updated_at_ms")
         memories = [ShownMemory(*(row[name] for name in names)) for row in rows[:limit]]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from retain.errors import InvalidInput, RetainError
+from retain.errors import RetainError
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.surplus import remove_surplus, search_surplus, text_surplus, wrong_counts
 from retain.limits.vectorize import GRACE_MS, MAX_GET_IDS
@@ -21,6 +21,7 @@ from retain.memory.indexer import Indexer
 from retain.memory.recall.preparation import PreparedRecord, prepare
 from retain.memory.recall.words import indexed_text
 from retain.memory.records.events import fold
+from retain.memory.records.listing import number_after
 from retain.memory.records.record import Record, content_hash
 from retain.memory.records.rows import event_of, record_of
 from retain.memory.records.vector_names import vector_id, vector_namespace
@@ -94,10 +95,9 @@ async def verify_page(stores: Stores, tenant_id: str, cursor: str | None, *, rep
     Records that differ from the fold of their events are reported, not repaired: no rule decides which is right.
     Raises: InvalidInput (code `invalid_cursor`); as the ports.
     """
-    if cursor is not None and not (cursor.isascii() and cursor.isdecimal() and len(cursor) < 17):
-        raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    number = number_after(cursor)
     indexer = stores.indexer()
-    rows = (await stores.sql.run(_PAGE, tenant_id, int(cursor or 0), PAGE_RECORDS)).rows
+    rows = (await stores.sql.run(_PAGE, tenant_id, number, PAGE_RECORDS)).rows
     report = Report(checked=len(rows), pending=sum(bool(row["pending"]) for row in rows))
     await _check_folds(stores, rows, report)
     checked = [await _checked(indexer, row) for row in rows]

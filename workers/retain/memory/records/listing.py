@@ -72,10 +72,19 @@ class Listing:
             raise InvalidInput("valid_at_ms must be epoch milliseconds", code="invalid_valid_at")
         if self.known_at_ms is not None and not 0 <= self.known_at_ms < END_OF_NUMBERS:
             raise InvalidInput("as_of_ms must be epoch milliseconds", code="invalid_as_of")
-        if self.cursor is not None and not (
-            self.cursor.isascii() and self.cursor.isdecimal() and len(self.cursor) < 17
-        ):
-            raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+        number_after(self.cursor)
+
+
+def number_after(cursor: str | None) -> int:
+    """Return the number of the record after which a page begins: 0 without a cursor.
+
+    Raises: InvalidInput (code `invalid_cursor`) for what is not the number of a record.
+    """
+    if cursor is None:
+        return 0
+    if cursor.isascii() and cursor.isdecimal() and len(cursor) < 17 and int(cursor) < END_OF_NUMBERS:
+        return int(cursor)
+    raise InvalidInput("the cursor is not valid", code="invalid_cursor")
 
 
 async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> tuple[list[Record], str | None]:
@@ -90,7 +99,7 @@ async def list_records(sql: Sql, place: Scope | UserPlace, wanted: Listing) -> t
     """
     condition, values = compile_filter(wanted.filter)
     within, names = holding(place, "r.scope_id")
-    bound: list[SqlValue] = [*names, int(wanted.cursor or 0)]
+    bound: list[SqlValue] = [*names, number_after(wanted.cursor)]
     where = condition
     if wanted.held_at_ms is not None:
         where = f"{_HELD} AND {condition}"
