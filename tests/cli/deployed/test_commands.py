@@ -202,7 +202,7 @@ SPENT = {
     "input_tokens": 100, "cached_input_tokens": 40, "output_tokens": 7, "learning_input_tokens": 10,
     "learning_cached_input_tokens": 0, "learning_output_tokens": 1, "cost": {"value": 0.1, "currency": "USD"},
 }  # fmt: skip
-JUDGED = {**SPENT, "agent_type": "", "purpose": "judge", "runs": 0, "calls": 3, "cost": None}
+JUDGED = {**SPENT, "agent_type": "", "purpose": "judge", "runs": 0, "calls": 1, "cost": None}
 
 
 def test_costs_are_lines_with_their_sum_and_what_has_no_price_is_said(server: Server, run: Run) -> None:
@@ -214,7 +214,7 @@ def test_costs_are_lines_with_their_sum_and_what_has_no_price_is_said(server: Se
     status, printed, _ = run(costs.main, "--agent", "sdr", "--purpose", "run", "--since", "2026-11-01")
     assert (status, printed.splitlines()) == (0, [
         *["2026-11-23  sdr  run  small  2 runs  110 in (40 cached), 8 out  0.1000 USD"] * 2,
-        "2026-11-23  -  judge  small  3 calls  110 in (40 cached), 8 out  no price",
+        "2026-11-23  -  judge  small  1 call  110 in (40 cached), 8 out  no price",
         "sum  330 in (120 cached), 24 out  0.2000 USD  1 of 3 without a price",
     ])  # fmt: skip
     first, second = (dict(request.url.params) for request in server.asked)

@@ -43,11 +43,11 @@ def list_costs(options: argparse.Namespace, deployment: Deployment) -> int:
 
 
 def _line_of(entry: Json) -> str:
-    counted = f"{entry['runs']} runs" if entry["calls"] is None else f"{entry['calls']} calls"
+    count, counted = (entry["runs"], "run") if entry["calls"] is None else (entry["calls"], "call")
     cost = entry["cost"]
     spent = "no price" if cost is None else f"{_amount(cost['value'])} {cost['currency']}"
     who = f"{entry['agent_type'] or '-'}  {entry['purpose']}  {entry['model']}"
-    return one_line(f"{entry['day']}  {who}  {counted}  {_tokens([entry])}  {spent}")
+    return one_line(f"{entry['day']}  {who}  {count} {counted}{'s' * (count != 1)}  {_tokens([entry])}  {spent}")
 
 
 def _sum_of(entries: Sequence[Json]) -> str:

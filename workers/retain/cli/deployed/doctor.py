@@ -65,10 +65,10 @@ def _answers(deployment: Deployment) -> Found:
 def _clock(deployment: Deployment) -> Found:
     date = deployment.anonymously("/healthz").headers.get("date", "")
     try:
-        off_s = parsedate_to_datetime(date).timestamp() - time.time()
+        off_s = round(parsedate_to_datetime(date).timestamp() - time.time())
     except ValueError:
         return "unknown", "its answers have no date"
-    return ("ok" if abs(off_s) <= _SKEW_S else "bad"), f"{off_s:+.0f} s from this machine's"
+    return ("ok" if abs(off_s) <= _SKEW_S else "bad"), f"{off_s:+d} s from this machine's"
 
 
 def _stores(deployment: Deployment) -> Found:
