@@ -169,7 +169,7 @@ async def test_an_answer_is_found_in_whatever_surrounds_it(kind: str, form: str)
 
 
 async def test_an_answer_in_a_stream_is_noticed_before_the_stream_ends() -> None:
-    """The first message of a stream is not the answer, and the body of an answer that is no stream ends on its own."""
+    """The first message of a stream is not the answer, and an answer that is not a stream ends on its own."""
     asked: list[tuple[JsonObject, Until]] = []
 
     class Noting(Server):

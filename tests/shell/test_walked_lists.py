@@ -70,7 +70,7 @@ async def test_a_cursor_that_is_not_of_the_list_is_refused(worker: Worker, name:
 
 
 @pytest.mark.parametrize("name", [name for name, walk in WALKS.items() if walk.entries == "memories"])
-async def test_a_number_that_no_memory_can_have_is_no_cursor(worker: Worker, name: str) -> None:
+async def test_a_number_that_no_memory_can_have_is_refused_as_a_cursor(worker: Worker, name: str) -> None:
     path = f"{WALKS[name].path}{'&' if '?' in WALKS[name].path else '?'}cursor="
     last = await worker.request("GET", f"{path}{2**53 - 1}")
     assert (last.status, last.content["memories"]) == (200, [])

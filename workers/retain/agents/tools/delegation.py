@@ -84,7 +84,9 @@ class Delegation:
         cancelled = run.state.cancel
         if cancelled is None:
             return None
-        report = await self._stop(run, cancelled.by, cancelled.reason)
+        report = await self._cancel_called(run, cancelled.by, cancelled.reason)
+        if report is None:  # whatever its agent may call by now
+            report = await self._cancel_waited_for(run, cancelled.by, cancelled.reason)
         return report if isinstance(report, RunResult) else None
 
     async def abandon(self, run: OpenRun, by: str, reason: str | None = None) -> None:
@@ -93,13 +95,16 @@ class Delegation:
         One that is gone with its instance is left. Raises: Unavailable, then call it again.
         """
         with suppress(NotFound):
-            await self._stop(run, by, reason)
+            if run.state.waited_for is None:
+                await self._cancel_called(run, by, reason)
+            else:
+                await self._cancel_waited_for(run, by, reason)
 
-    async def _stop(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
-        """Cancel the delegate for which the run waits, whatever its agent may call by now, or the one that it called."""
+    async def _cancel_waited_for(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
+        """Cancel the delegate for which the run waits, or did last. None without one, and for one that is gone."""
         delegate = run.state.waited_for
         if delegate is None:
-            return await self._cancel_called(run, by, reason)
+            return None
         with suppress(NotFound):
             client = self._client(delegate.agent_type, delegate.instance_id)
             return await client.cancel(CancelRequest(delegate.run_id, by, reason))
