@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from retain.errors import Conflict, ConstraintViolated, RetainError, Unavailable
 from retain.lifecycle.stores import Stores
@@ -86,7 +87,8 @@ async def import_read(
     of_items = [line for line in lines if isinstance(line, ItemLine)]
     if of_items and items is None:
         raise bad_line(of_items[0].number, ["there is no tiered memory to put an item into"])
-    done = await _planned(stores, tenant_id, _remembered(lines), guard, include_erased=include_erased)
+    remembered = partial(_import, stores, tenant_id, _remembered(lines), guard, include_erased=include_erased)
+    done = await _until_unchanged(remembered)
     if not rows and not of_items:
         return done
     erased = NOTHING_ERASED if include_erased else await erased_content(stores.sql, tenant_id)
@@ -107,17 +109,10 @@ def _remembered(lines: Sequence[AnyLine]) -> list[Line]:
     return [line for line in lines if isinstance(line, ScopeLine | UserLine | RecordLine)]
 
 
-async def _planned(
-    stores: Stores,
-    tenant_id: str,
-    lines: Sequence[Line],
-    guard: Callable[[], Sequence[Statement]],
-    *,
-    include_erased: bool,
-) -> Imported:
+async def _until_unchanged(attempt: Callable[[], Awaitable[Imported]]) -> Imported:
     for _ in range(MAX_TRIES):
         try:
-            return await _import(stores, tenant_id, lines, guard, include_erased=include_erased)
+            return await attempt()
         except _MeanwhileChanged:
             continue
     raise Unavailable("the memories kept changing; try again", code="contended")
