@@ -70,10 +70,8 @@ def cron_after(expression: str, zone: str, after_ms: int, zones: TimeZones) -> i
         )
     local, after = IanaZone(zone, zones), datetime.fromtimestamp(after_ms // 1000, UTC)
     times_of = local.times_of if any(field.startswith("*") for field in fields[:2]) else local.first_of
-    near = (
-        local.offset_at(after),
-        local.offset_at(after + _DAY),
-    )  # other changes are after the next time, or far from it
+    # A change of clocks after that comes after the next time, or is far from it.
+    near = (local.offset_at(after), local.offset_at(after + _DAY))
     found: list[datetime] = []
     skipped = 0
     try:
