@@ -6,7 +6,7 @@ Taken for French here and for Spanish there, a text and a question about it woul
 import pytest
 
 from retain.memory.recall.languages.detection import LATIN, language_of
-from retain.memory.recall.languages.others import LETTERS, OTHERS
+from retain.memory.recall.languages.others import LETTERS_OF_OTHERS, OTHERS
 from retain.memory.recall.languages.terms import detected
 from retain.memory.recall.words import STOP as ENGLISH_STOP
 from retain.memory.recall.words import fold, words
@@ -91,6 +91,6 @@ def test_a_text_in_another_script_with_a_phrase_of_one_with_stems_is_not_of_that
 def test_the_words_are_folded_and_none_of_them_is_english() -> None:
     for name, listed in OTHERS.items():
         assert all(fold(word) == word and words(word) == [word] for word in listed), name
-    assert {*LETTERS} <= {*OTHERS}
+    assert {*LETTERS_OF_OTHERS} <= {*OTHERS}
     assert {*OTHERS}.isdisjoint(LATIN)
     assert language_of("and the with", ["and", "the", "with"], ENGLISH_STOP) == "en"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from retain.memory.recall.languages.others import LETTERS, OTHERS
+from retain.memory.recall.languages.others import LETTERS_OF_OTHERS, OTHERS
 from retain.memory.recall.languages.stop_words import STOP
 
 ENGLISH = "en"
@@ -83,11 +83,12 @@ def language_of(text: str, found: Sequence[str], english: frozenset[str]) -> str
     for word in found[:_LONGEST_WORDS]:
         for language, weight in weights.get(word, {}).items():
             scores[language] += weight
-    for language, letters in (*_LETTERS.items(), *LETTERS.items()):
+    for language, letters in (*_LETTERS.items(), *LETTERS_OF_OTHERS.items()):
         if scores[language] or not plain:
             scores[language] += min(_MOST_LETTERS, _EACH_LETTER * len(letters.findall(lowered)))
     if not plain:
-        accents = [{letter for letter in word if not letter.isascii()} for word in _WORD.findall(lowered)]
+        accented = [word for word in _WORD.findall(lowered) if not word.isascii()]
+        accents = [{letter for letter in word if not letter.isascii()} for word in accented]
         for language, own in _ALPHABETS.items():
             scores[language] -= _FOREIGN * sum(not letters.issubset(own) for letters in accents)
     best = max(LATIN, key=scores.__getitem__)

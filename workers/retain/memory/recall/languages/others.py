@@ -1,7 +1,7 @@
 """Frequent words and letters of languages without stems here, so that none of them is taken for one that has stems.
 
-They share many words with those that have: Romanian has "de", "la" and "un", Vietnamese "la", "di" and "con", Swedish "i"
-and "den". Taken for another language from text to text, their words would be indexed as of several languages, and not be
+They share many words with those that have: Romanian has "de", "la" and "un", Vietnamese "la" and "con", Swedish "i" and
+"den". Taken for another language from text to text, their words would be indexed as of several languages, and not be
 found. The words are folded, and stop words of English have no effect among them.
 """
 
@@ -71,7 +71,7 @@ OTHERS: Mapping[str, frozenset[str]] = {
 """By language: Catalan, Czech, Danish, Finnish, Croatian, Hungarian, Indonesian, Norwegian, Polish, Romanian, Slovak,
 Swedish, Turkish, Vietnamese.
 """
-LETTERS: Mapping[str, re.Pattern[str]] = {
+LETTERS_OF_OTHERS: Mapping[str, re.Pattern[str]] = {
     language: re.compile(pattern)
     for language, pattern in {
         "da": "[åøæ]",
