@@ -186,6 +186,23 @@ async def test_repetition_does_not_raise_the_related_component(substrate: Substr
     assert await related() <= before + 0.05
 
 
+@pytest.mark.parametrize(
+    ("query", "counts"),
+    [
+        ("How are parcels packed and shipped?", True),
+        ("Wie werden parcels verpackt und verschickt?", False),
+        ("Tell me how we pack what is verpackt und verschickt.", True),
+    ],
+    ids=["known words", "half of them unknown", "a message"],
+)
+async def test_what_is_alike_raises_each_other_if_a_question_s_words_are_known(
+    substrate: Substrate, query: str, counts: bool
+) -> None:
+    """All of a subject is about as near to a question in another language: what has the most neighbours would be first."""
+    await fill(substrate, (*NOTES, LONG, f"{LONG} Rivals pack, too.", f"{LONG} And by sea."))
+    assert any(hit.components["related"] for hit in await substrate.hits(query)) == counts
+
+
 async def test_repeated_contents_do_not_crowd_out_the_others(substrate: Substrate) -> None:
     """Three scopes with the same five notes and one more: six different hits, although fifteen rank before the last."""
     for scope in (AGENT, HOUSE, TENANT):

@@ -4,7 +4,9 @@
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
           + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
-          + related    * heat of the most similar candidates, for a turn half of it: it is about one thing
+          + related    * heat of the most similar candidates, for a turn half of it: it is about one thing. Not if half of the
+                         query's words are in none of the candidates, as if it is in another language: then all that is
+                         alike is about as hot, and what has the most neighbours would be first
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
@@ -201,7 +203,8 @@ def rank(
     pool = ordered[:RELATED_POOL]
     heat = [math.exp(0.5 * (c.score - pool[0].score)) for c in pool]
     warmed = _around(pool, heat) if not query.message else [0.0] * len(pool)
-    for c, related, near in zip(pool, _related(pool, heat), warmed, strict=True):
+    likened = [0.0] * len(pool) if not query.message and _is_strange(query, candidates) else _related(pool, heat)
+    for c, related, near in zip(pool, likened, warmed, strict=True):
         _add(c, "related", chosen.related * (1.0 - short[c.id] / 2) * related)
         _add(c, "around", chosen.around * near)
     ordered.sort(key=_by_score)
@@ -240,6 +243,12 @@ def _dated(query: Query, candidates: Sequence[Candidate], weights: Weights) -> d
         return {c.id: each for c in candidates if query.asks_for(c.id, c.at_ms)}
     reported = {c.id: weights.reported for c in candidates if query.may_report(c.at_ms)}
     return reported | {c.id: weights.dated for c in candidates if c.id in query.named}
+
+
+def _is_strange(query: Query, candidates: Sequence[Candidate]) -> bool:
+    """Return whether half of the query's words are in none of the candidates."""
+    asked = frozenset(query.stems)
+    return 2 * len(asked.difference(*[c.has for c in candidates])) >= len(asked)
 
 
 def _by_score(candidate: Candidate) -> tuple[float, str]:
