@@ -57,8 +57,8 @@ dev: setup ## serve on $PORT (8787) in the foreground; GET /healthz answers when
 cluster: setup ## serve by three nodes on this machine that share a bucket: PORT, PORT+1, PORT+2
 	@$(VENV) -m tools.cluster --port $(PORT)
 
-test: setup chromium ## run all tests, on the host and on the real workerd
-	$(VENV) -m pytest -n 3 --dist loadscope
+test: setup chromium ## run the tests, on the host and on the real workerd; LONG=1, or CI: with the long ones
+	$(VENV) -m pytest -n 3 --dist loadscope $(if $(LONG)$(CI),,-m "not long")
 
 test-host: setup ## run the tests that need no workerd
 	$(VENV) -m pytest -n 2 -m "not workerd"
