@@ -52,6 +52,18 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
         [call(None, '{"x": 1}', id="a", name="look"), call(None, "", id="b", name="ask"), END],
         TWO,
     ),
+    "whole calls without numbers and ids": (
+        [call(None, '{"x": 1}', name="look"), call(None, "", name="ask"), END],
+        ChatReply("", (ToolCall("", "look", {"x": 1}), ToolCall("", "ask", {}))),
+    ),
+    "whole calls of one tool, all numbered 0 and without ids": (
+        [call(0, '{"x": 1}', id="", name="look"), call(0, {"x": 2}, id="", name="look"), END],
+        ChatReply("", (ToolCall("", "look", {"x": 1}), ToolCall("", "look", {"x": 2}))),
+    ),
+    "a name in every piece of a call without an id": (
+        [call(0, '{"x"', name="look"), call(0, ": {}}", name="look"), call(0, "", name="look"), END],
+        ChatReply("", (ToolCall("", "look", {"x": {}}),)),
+    ),
     "an id in every piece": (
         [call(0, '{"x"', id="a", name="look"), call(0, ": 1}", id="a"), call(1, None, id="b", name="ask"), END],
         TWO,

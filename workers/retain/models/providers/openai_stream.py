@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
 from retain.errors import Unavailable, UnusableAnswer
+from retain.json_text import read_json
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
 from retain.server_sent_events import ServerSentEvent
@@ -68,8 +69,7 @@ class OpenAiStreamAnswer:
         index, call_id, name = part.get("index"), part.get("id"), function.get("name")
         place = index if isinstance(index, int) else max(self._open, default=0)
         call = self._open.get(place)
-        # Some servers number every call 0, or send no number: then a new id begins a new call.
-        if call is None or (call_id and call["id"] and call_id != call["id"]):
+        if call is None or _is_another(call, part, function):
             if not call_id and not name:
                 return  # some servers close a call with an empty part
             call = {"id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
@@ -134,6 +134,27 @@ async def until_ended(events: AsyncIterator[ServerSentEvent], answer: EndingAnsw
             raise
     if not answer.ended:
         raise Unavailable("the model's server broke off its answer", code="upstream_unreachable")
+
+
+def _is_another(call: WireObject, part: WireObject, function: WireObject) -> bool:
+    """Return whether a part begins another call than the one with its number: some servers number every call 0, or none.
+
+    Then a new id begins a new call; without ids another name does, and the same name after arguments that are complete.
+    """
+    if call["id"]:
+        return bool(part.get("id")) and part["id"] != call["id"]
+    known, name = call["function"], function.get("name")
+    if not isinstance(known, dict) or not name or not known["name"]:
+        return False
+    return name != known["name"] or (bool(function.get("arguments")) and _is_complete(known["arguments"]))
+
+
+def _is_complete(arguments: str) -> bool:
+    """Return whether arguments are a whole JSON object."""
+    try:
+        return arguments.endswith("}") and isinstance(read_json(arguments), dict)
+    except ValueError:
+        return False
 
 
 def _malformed() -> UnusableAnswer:
