@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retain.admin.maintenance import retention_rules
+from retain.agents.files.owed import UseAttachments
 from retain.agents.runs.owed import EARLIER, CloseRun, StartRun
 from retain.errors import ConstraintViolated, Unavailable
 from retain.host.sql import SqliteSql
@@ -86,6 +87,17 @@ def started(run_id: str, age_days: float, *, tenant: str = "acme", kept: str | N
 
 def closed(run_id: str, error: str | None = None) -> Statement:
     owed = CloseRun("failed" if error else "completed", CANARY, error, 3, 20, 0, 4, NOW, run_id)
+    return owed.SQL, owed.values()
+
+
+def stored(attachment_id: str, age_days: float) -> Statement:
+    at_ms = NOW - int(age_days * DAY_MS)
+    sql = "INSERT INTO attachments VALUES (?1, 'acme', NULL, ?1, 'text/plain', 1, ?1, ?2, ?2, NULL)"
+    return sql, (attachment_id, at_ms)
+
+
+def named(run_id: str, attachment_id: str, age_days: float) -> Statement:
+    owed = UseAttachments(run_id, json.dumps([attachment_id]), "acme", "sdr", "main", NOW - int(age_days * DAY_MS))
     return owed.SQL, owed.values()
 
 
@@ -215,6 +227,17 @@ async def test_the_row_of_a_run_that_has_not_ended_is_kept_for_90_days_longer(sq
     for _ in range(2):  # its output goes, and then its row
         await prune(sql, NOW, retention_rules(7))
     assert await names(sql, "agent_runs", "run_id") == []
+
+
+async def test_a_file_that_a_run_names_which_has_not_ended_is_kept_for_90_days(sql: SqliteSql) -> None:
+    for name, age_days in (("waits", 20), ("lost", 91), ("ended", 20)):
+        await sql.batch([started(name, age_days), stored(name, age_days), named(name, name, age_days)])
+    await sql.batch([stored("both", 20), named("ended", "both", 20), named("waits", "both", 20), closed("ended")])
+    await prune(sql, NOW, retention_rules(7))
+    assert await names(sql, "attachments", "attachment_id") == ["both", "waits"]
+    await sql.batch([closed("waits")])
+    await prune(sql, NOW, retention_rules(7))
+    assert await names(sql, "attachments", "attachment_id") == await names(sql, "attachment_uses", "run_id") == []
 
 
 async def test_the_mark_of_an_erasure_stays(sql: SqliteSql) -> None:
