@@ -121,3 +121,25 @@ async def test_erasing_one_user_leaves_the_queued_runs_of_an_instance_that_serve
         await first
         await world.settled()
         assert len(model.requests) == 2
+
+
+@pytest.mark.parametrize("begun", ["in the queue", "cancelled"])
+async def test_a_run_that_never_began_makes_nobody_s_conversation_no_user_s(begun: str) -> None:
+    async with queued() as (world, model, run_id):
+        if begun == "cancelled":
+            await world.ask("clerk", "cancel", run_id=run_id, by="ann", reason=None)
+        with suppress(Conflict):
+            await _of_user(world)
+        model.let_go()
+        while len(model.requests) < 2 or world.local(NAME, "SELECT 1 FROM turn_state WHERE status = 'running'"):
+            await asyncio.sleep(0)
+        for _ in range(60):
+            outcome = await _of_user(world)
+            if outcome.retry_after_ms is None:
+                break
+            world.clock.advance(outcome.retry_after_ms)
+        await world.settled()
+        assert world.mentions(SECRET) == []
+        rows = await world.rows("SELECT content FROM conversation_messages WHERE role = 'user' ORDER BY message_id")
+        assert [row["content"] for row in rows] == ["hello", "nothing in particular"]
+        assert len(await world.rows("SELECT 1 FROM agent_runs")) == 2

@@ -75,6 +75,7 @@ TENANT_TABLES = (
         },
         instances=True,
         users="instance and user",
+        begun="model <> ''",  # one that is queued, or ended in the queue, has let its instance serve nobody
     ),
     TenantTable(
         "schedules",

@@ -68,6 +68,7 @@ class TenantTable:
     users: how one user's rows are found; None for a table without a column that could name a user, directly or not.
     unnamed: the condition on rows that name no user and belong to one all the same, with places `{tenant}` and `{theirs}`:
     the query for `agent_type` and `instance_id` of the user's instances. They are erased before all others.
+    begun: the condition on rows that say whom their instance serves; None if all do, in a table that says so at all.
     listed: the table that lists, by `tenant_id`, the values of the first key; for a table without an index by tenant.
     lease: the column with the time until which a worker has the row; the erasure of a user waits for it.
     """
@@ -82,6 +83,7 @@ class TenantTable:
     users: OfUsers | None = None
     unnamed: str | None = None
     lease: str | None = None
+    begun: str | None = None
     listed: str | None = None
 
     def page_through_list(self, tenant: str, limit: int) -> str:

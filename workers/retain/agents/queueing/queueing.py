@@ -254,8 +254,11 @@ class Queueing:
     def erase(self, names: Callable[[str], bool] | None = None, *, user_id: str | None = None) -> None:
         """Remove every run, or those with a text for which `names` returns True, or those of a user.
 
-        D1 is owed that they ended as cancelled. Idempotent.
+        user_id: of a user whom the instance does not serve. Their runs that ended without beginning are removed as well. D1
+        is owed that the others ended as cancelled. Idempotent.
         """
+        for run_id in () if user_id is None else self._journal.runs.of_user(user_id):
+            self._ports.local.atomically(partial(self._forget_ended, run_id))
         for place in self.queue.places():
             if user_id is not None and place.user_id != user_id:
                 continue
@@ -266,6 +269,10 @@ class Queueing:
     def _forget(self, run_id: str) -> None:
         self._leave(run_id)
         self._owe(CloseErasedRun.of(run_id, self._ports.clock()))
+
+    def _forget_ended(self, run_id: str) -> None:
+        self._journal.log.remove(run_id)
+        self._journal.runs.remove(run_id)
 
     def _leave(self, run_id: str) -> bool:
         """Take a run out of the queue; return whether it was there. Its copy in D1 is removed."""

@@ -210,6 +210,11 @@ class RunTable:
             if any(map(names, (*texts, *logged(row["run_id"])))):
                 yield StoredRun(row["run_id"], row["status"])
 
+    def of_user(self, user_id: str) -> list[str]:
+        """Return the ids of the runs for a user."""
+        sql = "SELECT run_id FROM turn_state WHERE json_extract(request, '$.user.id') = ?"
+        return [row["run_id"] for row in self._local.run(sql, user_id).rows]
+
     def remove(self, run_id: str) -> None:
         """Remove the run's row."""
         self._running = None

@@ -27,7 +27,7 @@ SELECT substr(instance_key, 1, instr(instance_key, ':') - 1),
   substr(instance_key, instr(instance_key, ':') + length({{tenant}}) + 2)
 FROM {{table}} WHERE tenant_id = {{tenant}} AND {_NAMING}
 """
-_SERVING = "SELECT agent_type, instance_id FROM {table} WHERE tenant_id = {tenant} AND user_id = {user}"
+_NAMED = "SELECT agent_type, instance_id FROM {table} WHERE tenant_id = {tenant} AND user_id = {user}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,10 @@ def serving(tables: Sequence[TenantTable]) -> str:
 def naming(tables: Sequence[TenantTable]) -> str:
     """Return the query for the instances that may hold something of the user, whether they serve them or not; as `serving`.
 
-    A schedule names a user whom its instance serves when its first time has come.
+    A schedule names a user whom its instance serves when its first time has come, and a queued run one when it begins.
     """
-    more = [_SERVING.replace("{table}", table.name) for table in tables if table.instances and table.users == "served"]
+    named = [table for table in tables if table.instances and (table.users == "served" or table.begun is not None)]
+    more = [_NAMED.replace("{table}", table.name) for table in named]
     return union_of([*_serving(tables), *more]).format(tenant="?1", user="?2")
 
 
@@ -140,6 +141,7 @@ def _named(tables: Sequence[TenantTable]) -> Iterator[_Part]:
 
 
 def _serving(tables: Sequence[TenantTable]) -> list[str]:
-    by_name = [_SERVING.replace("{table}", table.name) for table in tables if table.users == "instance and user"]
+    serving = [table for table in tables if table.users == "instance and user"]
+    by_name = [f"{_NAMED.replace('{table}', table.name)} AND {table.begun or 'true'}" for table in serving]
     by_key = [_OF_KEY.replace("{table}", table.name) for table in tables if table.users == "owed"]
     return [*by_name, *by_key]
