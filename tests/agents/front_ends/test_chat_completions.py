@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import replace
 from typing import Any
@@ -22,6 +23,7 @@ from retain.errors import (
     NotFound,
     RateLimited,
     RetainError,
+    Unavailable,
     UpstreamFailed,
 )
 from retain.http import Request
@@ -49,6 +51,8 @@ from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_routes import context_of
 from tests.agents.test_streams import WritingChat
 from tests.support.instances import Upstream
+
+_WAITING = "SELECT waiting_for FROM agent_runs WHERE agent_type = 'clerk' AND status = 'waiting'"
 
 
 async def test_a_completion_is_the_answer_of_a_run(deploy: Deploy, agents: Agents) -> None:
@@ -262,6 +266,36 @@ async def test_a_question_for_a_person_is_shown_and_the_run_continues_after_its_
     found = await completed(context, wanted(metadata={"instance_id": "phone"}))
     assert "approves the call of pay" in (found.choices[0].message.content or "")
     assert pay.asked == []
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_delegate_is_waited_for_while_its_model_is_away_and_not_while_it_asks_a_person(
+    deploy: Deploy, agents: Agents, stream: bool
+) -> None:
+    away, to_clerk = (
+        Unavailable("away", code="model_unavailable"),
+        calls(("delegate", {"agent": "clerk", "input": "go"})),
+    )
+    boss = SteppedChat(to_clerk, says("It is done."), to_clerk)
+    clerk = SteppedChat(away, says("ok"), away, calls(PAY))
+    staff = agents(boss={"delegates": ["clerk"]}, clerk=CLERK)
+    deployment = deploy(staff, chat={"boss": boss, "clerk": clerk}, upstreams=[Upstream("pay", idempotent=True)])
+    context = await context_of(deployment)
+    ask = streamed if stream else completed
+
+    async def asked() -> str:
+        answer: Any = asyncio.create_task(ask(context, wanted(model="boss")))
+        while not any("model" in row["waiting_for"] for row in await deployment.rows(_WAITING)):
+            await asyncio.sleep(0)
+        for _ in range(2):  # the clerk asks its model again, and the boss checks on the clerk
+            deployment.clock.advance(60_000)
+            await deployment.fire_alarms()
+            await deployment.settled()
+        found = await answer
+        return text_of(found) if stream else found.choices[0].message.content
+
+    assert await asked() == "It is done."
+    assert "which itself waits" in await asked()
 
 
 async def test_a_queued_run_is_waited_for(deploy: Deploy, agents: Agents) -> None:

@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
-from retain.agents.calls.report import ApprovalAwaited, Awaited, DelegateAwaited, ModelAwaited, RunStanding
-from retain.agents.calls.run_request import PriorMessage, RunReference
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import ApprovalAwaited, Awaited, ModelAwaited, RunStanding
+from retain.agents.calls.run_request import PriorMessage
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import IGNORED, ChatBody
 from retain.agents.front_ends.chat_stream import ChatText, must_wait
@@ -36,7 +37,9 @@ from retain.routing.bodies import JsonBody
 from tests.agents.front_ends.chat_client import (
     ANN,
     HELLO,
+    Deploy,
 )
+from tests.support.instances import LocalInstances
 
 
 @pytest.mark.parametrize(
@@ -166,13 +169,15 @@ def test_a_message_only_grows_and_ends_with_the_answer(written: list[tuple[int, 
         pytest.param(None, True, id="under way"),
         pytest.param(ModelAwaited("model_unavailable", "away", 1, 2), True, id="its model is away"),
         pytest.param(ApprovalAwaited("1.0", "pay", {}, 1), False, id="a person"),
-        pytest.param(DelegateAwaited("1.0", RunReference("0" * 26, "clerk", "desk")), False, id="a delegate's person"),
     ],
 )
-def test_whoever_asks_waits_for_a_model_and_not_for_a_person(awaited: Awaited | None, is_waited_for: bool) -> None:
+async def test_whoever_asks_waits_for_a_model_and_not_for_a_person(
+    deploy: Deploy, awaited: Awaited | None, is_waited_for: bool
+) -> None:
     standing = RunStanding("0" * 26, "desk", "waiting" if awaited else "queued", awaited)
-    assert must_wait(standing) is is_waited_for
-    notice = Completion(instance_of("acme", "clerk", "desk"), "0" * 26).notice(standing)
+    client = InstanceClient(LocalInstances(deploy()), instance_of("acme", "clerk", "desk"))
+    assert await must_wait(client, standing) is is_waited_for
+    notice = Completion(client.identity, "0" * 26).notice(standing)
     assert f"/v1/agents/acme/clerk/instances/desk/runs/{'0' * 26}" in notice
 
 

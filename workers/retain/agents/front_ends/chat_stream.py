@@ -8,12 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from retain.agents.calls.answers import RunStreamEvent
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.fields import Fields
-from retain.agents.calls.report import ModelAwaited, RunReport, RunResult
+from retain.agents.calls.report import DelegateAwaited, ModelAwaited, RunReport, RunResult
 from retain.agents.execution.event_stream import followed
 from retain.agents.execution.stream import KEEP_ALIVE
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.openai_errors import error_object, error_of_run
-from retain.errors import Unavailable
+from retain.agents.identity import instance_of
+from retain.errors import NotFound, Unavailable
 from retain.json_text import JsonObject
 
 DONE = "data: [DONE]\n\n"
@@ -60,11 +61,25 @@ class ChatText:
         return _BETWEEN + notice if self._sent else notice
 
 
-def must_wait(report: RunReport) -> bool:
-    """Return whether the run's answer may come without a person: it is under way, in the queue, or its model is away."""
+async def must_wait(instance: InstanceClient, report: RunReport) -> bool:
+    """Return whether the answer of an instance's run may come without a person.
+
+    The run is under way, in the queue, or a model is away: its own, or that of the delegate for which it waits.
+    Raises: Unavailable.
+    """
     if isinstance(report, RunResult):
         return False
-    return report.awaited is None or isinstance(report.awaited, ModelAwaited)
+    awaited = report.awaited
+    if not isinstance(awaited, DelegateAwaited):
+        return awaited is None or isinstance(awaited, ModelAwaited)
+    other = awaited.run
+    identity = instance_of(instance.identity.scope.tenant_id, other.agent_type, other.instance_id)
+    delegate = InstanceClient(instance.instances, identity)
+    try:
+        delegated = await delegate.show(other.run_id)
+    except NotFound:  # it was removed, which its caller learns when it checks on it
+        return True
+    return delegated.ended or await must_wait(delegate, delegated)
 
 
 async def ended(instance: InstanceClient, report: RunReport) -> RunReport:
@@ -72,12 +87,12 @@ async def ended(instance: InstanceClient, report: RunReport) -> RunReport:
 
     Raises: Unavailable.
     """
-    if not must_wait(report):
+    if not await must_wait(instance, report):
         return report
     async for news in followed(instance, report.run_id):
         if news is not None and (news.final or news.status == "waiting"):
             report = await instance.show(report.run_id)
-            if not must_wait(report):
+            if not await must_wait(instance, report):
                 return report
     return await instance.show(report.run_id)
 
@@ -102,7 +117,7 @@ async def chunks(
                     yield _sent(completion.chunk({"content": added}))
             if news.final or news.status == "waiting":
                 report = await instance.show(run_id)
-                if not must_wait(report):
+                if not await must_wait(instance, report):
                     break
         else:
             report = await instance.show(run_id)
