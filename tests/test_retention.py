@@ -229,6 +229,21 @@ async def test_the_row_of_a_run_that_has_not_ended_is_kept_for_90_days_longer(sq
     assert await names(sql, "agent_runs", "run_id") == []
 
 
+async def test_a_run_is_kept_until_its_webhooks_have_heard_of_it(sql: SqliteSql) -> None:
+    """A run that waited for a person for as long as rows of runs are kept has just ended."""
+    await sql.run(
+        "INSERT INTO webhooks VALUES ('acme', 'w', 'https://shop.example', '[\"run.completed\"]', 's', 'ada', 0)"
+    )
+    await sql.batch([started("heard", 20), closed("heard"), started("owed", 20), closed("owed")])
+    await sql.run("UPDATE webhook_deliveries SET status = 'delivered' WHERE run_id = 'heard'")
+    for _ in range(2):
+        await prune(sql, NOW, retention_rules(7))
+    assert (await sql.run("SELECT run_id, output FROM agent_runs")).rows == [{"run_id": "owed", "output": CANARY}]
+    await sql.run("UPDATE webhook_deliveries SET status = 'failed'")
+    await prune(sql, NOW, retention_rules(7))
+    assert await names(sql, "agent_runs", "run_id") == []
+
+
 async def test_a_file_that_a_run_names_which_has_not_ended_is_kept_for_90_days(sql: SqliteSql) -> None:
     for name, age_days in (("waits", 20), ("lost", 91), ("ended", 20)):
         await sql.batch([started(name, age_days), stored(name, age_days), named(name, name, age_days)])

@@ -10,8 +10,11 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.client import InstanceClient
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.duties.owed_deliveries import UNANSWERED_MS
+from retain.agents.identity import instance_of
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.ports import HttpResponse
 from retain.webhooks.endpoints import EVENTS, WebhookEvent, Webhooks
@@ -21,7 +24,7 @@ from tests.agents.conftest import agent
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_crash_points import different
 from tests.support.faults import Crash, Fault
-from tests.support.instances import Deployment, Upstream, catalogue
+from tests.support.instances import Deployment, LocalInstances, Upstream, catalogue
 from tests.support.receiver import URL, Receiver, allow, keyring
 
 Agents = Callable[..., AgentCatalogue]
@@ -227,6 +230,33 @@ async def test_an_erased_instance_sends_nothing_more(deploy: Deploy, agents: Age
     await ran(deployment)
     await deployment.ask("clerk", "erase", term=None)
     assert owed(deployment) == []
+
+
+async def test_nothing_stays_owed_of_a_run_that_is_deleted_while_its_message_is_sent_again(
+    deploy: Deploy, agents: Agents
+) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
+    deployment.receiver.status = 500
+    await webhook(deployment)
+    await ran(deployment)
+    await ran(deployment, instance="other")
+    await delete_conversation(
+        deployment.sql, InstanceClient(LocalInstances(deployment), instance_of("acme", "clerk", "main"))
+    )
+    [left] = await deployment.rows("SELECT instance_id, status FROM webhook_deliveries")
+    assert tuple(left.values()) == ("other", "pending")
+
+
+async def test_a_message_whose_run_is_gone_is_not_sent_again(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(says("hi")))
+    name, _ = await webhook(deployment)
+    run = await ran(deployment)
+    await deployment.sql.run("DELETE FROM agent_runs")
+    again = {"run_id": run["run_id"], "webhook_id": name, "message_id": f"msg_{run['run_id']}"}
+    with pytest.raises(NotFound) as refused:
+        await deployment.ask("clerk", "redeliver", **again)
+    assert refused.value.code == "no_such_delivery"
+    assert await deliveries(deployment) == [("run.completed", "delivered", 1, 204, None)]
 
 
 def deployed() -> Deployment:

@@ -10,6 +10,11 @@ WITHOUT_TEXT = ("messages", "episodes", "records", "profile", "cut", "procedure"
 _OLD_RUNS = """
 SELECT run_id FROM agent_runs WHERE texts = '{texts}' AND created_at_ms < ?1 AND ({which}) ORDER BY created_at_ms LIMIT ?2
 """
+_HEARD = """
+completed_at_ms IS NOT NULL
+  AND NOT EXISTS (SELECT 1 FROM webhook_deliveries d WHERE d.run_id = agent_runs.run_id AND d.status = 'pending')
+"""
+"""Which runs have ended without a message to a webhook that is still to be sent: it is made of the run's row."""
 _REFER = f"""
 UPDATE agent_runs SET texts = 'kept', input =
   CASE WHEN json_valid(input) AND json_type(input, '$.episodes') = 'array' THEN json_set(input, '$.episodes', json((
@@ -23,17 +28,17 @@ UPDATE agent_runs SET texts = 'removed', output = NULL, waiting_for = NULL,
     FROM json_each(input) WHERE key IN ({", ".join(map(repr, WITHOUT_TEXT))})) ELSE '{{}}' END,
   learning = CASE WHEN json_valid(learning) THEN json_remove(learning, '$.error.message') END,
   error = CASE WHEN json_valid(error) THEN json_object('code', json_extract(error, '$.code'), 'message', NULL) END
-WHERE run_id IN ({_OLD_RUNS.format(texts="kept", which="completed_at_ms IS NOT NULL OR created_at_ms < ?1 - {open_ms}")})
+WHERE run_id IN ({_OLD_RUNS.format(texts="kept", which=f"{_HEARD} OR created_at_ms < ?1 - {{open_ms}}")})
 RETURNING tenant_id
 """  # noqa: S608
 OPEN_KEPT_MS = 90 * DAY_MS
-"""How much longer the row of a run is kept that has not ended: it may wait for a person, and its result goes into the row.
+"""How much longer the row of a run is kept that has not ended, or of which webhooks have not heard.
 
-A run whose instance was lost never ends."""
+It may wait for a person, and its result goes into the row. A run whose instance was lost never ends."""
 _REMOVE = f"""
 DELETE FROM agent_runs WHERE run_id IN (
   SELECT run_id FROM agent_runs WHERE texts = 'removed' AND created_at_ms < ?1
-    AND (completed_at_ms IS NOT NULL OR created_at_ms < ?1 - {OPEN_KEPT_MS})
+    AND ({_HEARD} OR created_at_ms < ?1 - {OPEN_KEPT_MS})
   ORDER BY created_at_ms LIMIT ?2)
 RETURNING tenant_id
 """  # noqa: S608

@@ -37,7 +37,9 @@ _CONDITIONS = {
 _ONE = f"SELECT {_COLUMNS} FROM webhook_deliveries WHERE tenant_id = ? AND webhook_id = ? AND message_id = ?"  # noqa: S608
 _AGAIN = f"""
 UPDATE webhook_deliveries SET status = 'pending', due_at_ms = ?
-WHERE tenant_id = ? AND webhook_id = ? AND message_id = ? RETURNING {_COLUMNS}
+WHERE tenant_id = ? AND webhook_id = ? AND message_id = ?
+  AND EXISTS (SELECT 1 FROM agent_runs r WHERE r.run_id = webhook_deliveries.run_id)
+RETURNING {_COLUMNS}
 """  # noqa: S608
 _EXISTS = "SELECT 1 FROM webhooks WHERE tenant_id = ? AND webhook_id = ?"
 _OLD = """
@@ -112,7 +114,10 @@ class DeliveryLog:
         return _only((await self._sql.run(_ONE, tenant_id, webhook_id, message_id)).rows)
 
     async def again(self, tenant_id: str, webhook_id: str, message_id: str) -> WebhookDelivery:
-        """Let a message be due now, whatever became of it. Idempotent. Raises: NotFound (code `no_such_delivery`)."""
+        """Let a message be due now, whatever became of it. Idempotent.
+
+        Raises: NotFound (code `no_such_delivery`), also for one whose run is gone: it is made of the run.
+        """
         return _only((await self._sql.run(_AGAIN, self._clock(), tenant_id, webhook_id, message_id)).rows)
 
 

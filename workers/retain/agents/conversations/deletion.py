@@ -32,6 +32,10 @@ DELETE FROM attachments WHERE tenant_id = ?1 AND attachment_id IN ({_THEIRS}) AN
     AND NOT (other.agent_type = ?2 AND other.instance_id = ?3 AND other.run_id <= ?4))
 """  # noqa: S608
 """The files that no run of another conversation names."""
+_MESSAGES = f"""
+DELETE FROM webhook_deliveries WHERE tenant_id = ?1 AND run_id IN
+  (SELECT run_id FROM agent_runs WHERE {_OF_INSTANCE} AND run_id <= ?4)
+"""  # noqa: S608
 _LEDGERS = ("error_ledger", "kv_audit")
 _BY_RUN = (
     "decision_log",
@@ -47,7 +51,7 @@ _BY_RUN = (
 async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
     """Delete what the instance holds, and its messages, episodes, runs with their events and ledgers' rows in D1.
 
-    So are the attachments of its runs that no run of another conversation names.
+    So are the attachments of its runs that no run of another conversation names, and what webhooks were sent of its runs.
 
     Records that its runs stored in semantic memory stay: they belong to the agent. A run that waits ends without an answer.
     A run that starts meanwhile is kept. What an interrupted call left is deleted by the next one.
@@ -73,6 +77,7 @@ async def delete_conversation(sql: Sql, instance: InstanceClient) -> None:
         [
             (_MEMORIES, values),
             (_FILES, values),
+            (_MESSAGES, values),
             *deleted,
             (f"DELETE FROM schedules WHERE {_OF_INSTANCE} AND schedule_id <= ?4", values),  # noqa: S608
             *(
