@@ -87,3 +87,12 @@ async def test_more_than_one_portion_is_due_again_at_once(shop: Shop) -> None:
     assert len(shop.receiver.received) == AT_ONCE
     assert await shop.send() is None
     assert {message.id for message in shop.receiver.received} == {f"msg_{number}" for number in range(AT_ONCE + 1)}
+
+
+async def test_more_than_one_portion_that_waits_is_not_asked_for_until_it_is_due(shop: Shop) -> None:
+    await shop.owe(AT_ONCE + 1)
+    shop.receiver.status = 500
+    assert await shop.send() == shop.clock()
+    assert await shop.send() == shop.clock() + 5_000
+    assert len(shop.receiver.received) == AT_ONCE + 1
+    assert await shop.send() == shop.clock() + 5_000

@@ -71,7 +71,7 @@ class Sender:
         now_ms = self._clock()
         due = [row for row in pending if int(row["due_at_ms"]) <= now_ms]
         later = [int(row["due_at_ms"]) for row in pending if int(row["due_at_ms"]) > now_ms]
-        if len(pending) == AT_ONCE:
+        if len(due) == AT_ONCE:  # otherwise what was not read is due after all that was
             later.append(now_ms)
         attempts = await asyncio.gather(*(self._attempt(row) for row in due))
         notes: list[Statement] = []
