@@ -153,6 +153,28 @@ async def test_the_delegate_that_works_for_a_run_that_is_interrupted_too_often_i
     assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
 
 
+@pytest.mark.parametrize("left", [[], ["other"]], ids=["none", "another"])
+@pytest.mark.parametrize("caller", ["cancelled", "completed"])
+async def test_the_delegate_that_works_for_a_run_whose_agent_may_call_it_no_longer_is_cancelled(
+    deploy: Deploy, agents: Agents, caller: str, left: list[str]
+) -> None:
+    chats = {"boss": SteppedChat(calls(to("clerk"))), "clerk": SteppedChat(PAY)}
+    staff: dict[str, Any] = {"clerk": CLERK, "other": {}}
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, **staff), chat=chats, upstreams=upstreams())
+    deployment.faults.plan(Fault(Crash(), point="instances.call done"))
+    with pytest.raises(Crash):
+        await deployment.run("boss", "go")
+    await deployment.restart()
+    deployment.catalogue = agents(boss={"delegates": left}, **staff)
+    await deployment.evict()
+    [run] = deployment.local("boss:acme:main", "SELECT run_id FROM turn_state")
+    if caller == "cancelled":
+        await deployment.ask("boss", "cancel", run_id=run["run_id"], by="ann", reason=None)
+    await deployment.recover()
+    assert (await run_of(deployment, "boss"))["status"] == caller
+    assert (await run_of(deployment, "clerk"))["status"] == "cancelled"
+
+
 async def test_a_delegate_that_is_given_up_wakes_its_caller(deploy: Deploy, agents: Agents) -> None:
     boss = SteppedChat(calls(to("clerk")))
     chats = {"boss": boss, "clerk": SteppedChat(PAY)}

@@ -109,7 +109,7 @@ class RunLoop:
                 case CallTool(turn, index, call, repeated):
                     if not repeated:
                         run = self._journal.append(run, ToolCalled(turn, index, call.name, call.arguments))
-                    run = await self._call(run, turn, index, call)
+                    run = await self._call(run, turn, index, call, repeated=repeated)
                 case RejectCall(turn, index, call):
                     run = self._refuse(run, turn, index, call, _error("malformed_tool_call", call.problem or ""))
                 case AskApproval(turn, index, call):
@@ -136,7 +136,7 @@ class RunLoop:
                 case Fail(turn, code, message):
                     run = self._journal.close(run, RunFailed(turn, code, message))
 
-    async def _call(self, run: OpenRun, turn: int, index: int, call: ToolCall) -> OpenRun:
+    async def _call(self, run: OpenRun, turn: int, index: int, call: ToolCall, *, repeated: bool) -> OpenRun:
         state, policy = run.state, self._policy
         budget = Budget(
             None if policy.max_tokens is None else max(0, policy.max_tokens - state.tokens),
@@ -151,7 +151,7 @@ class RunLoop:
         except CallSuspended as suspended:
             times = run.state.suspensions
             return self._journal.append(run, RunSuspended(turn, index, suspended.waiting_for, times))
-        if answer is not None and answer.failed:
+        if answer is not None and answer.failed and repeated:
             await self._leave_delegate(run)
         return run if answer is None else self._journal.append(run, answer)
 
@@ -167,8 +167,8 @@ class RunLoop:
                 await asyncio.wait((call,), timeout=ABANDONED_S)
 
     async def _leave_delegate(self, run: OpenRun) -> None:
-        """Cancel the delegate for which the pending call waited: the agent may not call it by now. Raises: Unavailable."""
-        if run.state.waited_for is not None:
+        """Cancel the delegate that the pending call began: the agent may not call it by now. Raises: Unavailable."""
+        if run.state.waited_for is not None or self._delegation.is_refused(run):
             await self._delegation.abandon(run, CALLER)
 
     def _on_retry(self, run: OpenRun, turn: int, index: int) -> OnRetry:

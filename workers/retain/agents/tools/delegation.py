@@ -9,13 +9,13 @@ from functools import partial
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport, RunResult, RunStanding
-from retain.agents.calls.requests import CancelCallRequest, CancelRequest
+from retain.agents.calls.requests import CancelCallRequest, CancelRequest, DescribeRequest
 from retain.agents.calls.run_request import RunReference, RunRequest
 from retain.agents.identity import InstanceIdentity, instance_of
 from retain.agents.runs.events import ToolCalled
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.built_in import CallContext
-from retain.errors import NotFound, Unavailable
+from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.models.retry import report_retry
 from retain.ports import AgentInstances
 
@@ -100,6 +100,11 @@ class Delegation:
             else:
                 await self._cancel_waited_for(run, by, reason)
 
+    def is_refused(self, run: OpenRun) -> bool:
+        """Return whether the run's pending call is one of a delegate that its agent may not call, or no longer."""
+        agent = _called(run)
+        return agent is not None and agent not in self._delegates(run)
+
     async def _cancel_waited_for(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
         """Cancel the delegate for which the run waits, or did last. None without one, and for one that is gone."""
         delegate = run.state.waited_for
@@ -112,14 +117,21 @@ class Delegation:
 
     async def _cancel_called(self, run: OpenRun, by: str, reason: str | None) -> RunReport | None:
         """Cancel the delegate that the run's pending call began, or keep it from beginning. None without one."""
-        pending = run.state.pending
-        if not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+        pending, agent = run.state.pending, _called(run)
+        if not isinstance(pending, ToolCalled) or agent is None:
             return None
-        agent = pending.arguments.get("agent")
-        if not isinstance(agent, str) or agent not in self._delegates(run):
-            return None  # the call was refused
+        if self.is_refused(run) and not await self._works(run.run_id, agent):
+            return None
         request = CancelCallRequest(CallContext.of(run.run_id, pending).key, by, reason)
         return await self._delegate_of(run.run_id, agent).cancel_call(request)
+
+    async def _works(self, run_id: str, agent: str) -> bool:
+        """Return whether an agent works or worked for a run, whatever the run's own agent may call by now."""
+        try:
+            await self._delegate_of(run_id, agent).describe(DescribeRequest(1))
+        except (InvalidInput, NotFound):
+            return False
+        return True
 
     async def wake(self, parent: RunReference) -> None:
         """Resume a suspended run whose delegate has ended. If that fails, the run checks on the delegate after a while."""
@@ -136,6 +148,15 @@ class Delegation:
     def _client(self, agent_type: str, instance_id: str) -> InstanceClient:
         tenant_id = self._caller.scope.tenant_id
         return InstanceClient(self._instances, instance_of(tenant_id, agent_type, instance_id))
+
+
+def _called(run: OpenRun) -> str | None:
+    """Return the agent that the run's pending call names, None when it is not a call of a delegate."""
+    pending = run.state.pending
+    if not isinstance(pending, ToolCalled) or pending.name != DELEGATE:
+        return None
+    agent = pending.arguments.get("agent")
+    return agent if isinstance(agent, str) else None
 
 
 async def _known(delegate: InstanceClient, run: RunReference) -> RunReport:
