@@ -32,7 +32,7 @@ async def test_tools_of_a_server_are_listed_and_called(
     worker: Worker, *, json_response: bool, stateless: bool, modern: bool
 ) -> None:
     with shop(json_response=json_response, stateless=stateless, modern=modern) as (url, seen):
-        settings = config(url, parameters={"type": "object"}, max_response_bytes=50_000, agents_only=True)
+        settings = config(url, parameters={"type": "object"}, max_response_bytes=10 * 2**20, agents_only=True)
         tool = tool_entry("acme", "shop", settings, allow_loopback=True)
         credential = await credential_entry(HostCrypto(), base64.b64decode(KEY), "acme", "shop", "secret")
         for stored in (tool, credential):

@@ -40,7 +40,7 @@ def shop(
     @server.tool()
     def large() -> str:
         """Answer too much."""
-        return "x" * 100_000
+        return "x" * 1_048_576
 
     app, seen = server.streamable_http_app(json_response=json_response, stateless_http=stateless), list[str]()
 

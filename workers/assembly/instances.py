@@ -97,6 +97,7 @@ class InstanceParts:
 
     async def _served_tools(self, tenant_id: str, server: str, config: McpServerConfig, kept: KeptLists) -> list[Tool]:
         from retain.agents.tools.served import ServedTools  # only for agents that name MCP servers
+        from retain.gateway.mcp import MAX_ANSWER_BYTES
         from retain.mcp.client import McpClient
 
         proxy = self._root.gateway.tools
@@ -114,6 +115,7 @@ class InstanceParts:
                 passed=passed,
                 audience="agents alone",
                 until=until,
+                most_bytes=MAX_ANSWER_BYTES,
             )
             return HttpResponse(answer.status, answer.headers, answer.content)
 

@@ -20,7 +20,10 @@ INSTRUCTIONS = "Tools of one tenant. Each call goes to the tool's own server wit
 PAGE = 50
 """Tools per page: each costs one read of KV."""
 MAX_ANSWER_BYTES = 1_048_576
-"""Most bytes of a tool's answer. It becomes text in JSON, which may take twelve times as much of the isolate's memory."""
+"""Most bytes of a tool's answer, and of an MCP server's to an agent.
+
+It becomes text in JSON, which may take twelve times as much of the isolate's memory.
+"""
 
 _log = logging.getLogger(__name__)
 
