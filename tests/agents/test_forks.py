@@ -13,6 +13,7 @@ from retain.agents.runs.events import RunEvent, from_json
 from retain.agents.runs.replay import replay
 from retain.agents.runs.run_state import Policy
 from retain.errors import RetainError, UpstreamFailed
+from retain.tenants.quotas import set_numbers
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash, Fault
@@ -359,6 +360,22 @@ async def test_a_queued_fork_begins_when_its_instance_is_free(deploy: Deploy, ag
     assert (await desk.deployment.ask("clerk", "show", run_id=queued["run_id"]))["output"] == "found"
     assert len(desk.look.asked) == 1
     await check_d1_agrees(desk.deployment)
+
+
+async def test_a_queued_fork_does_not_begin_when_the_tokens_of_the_day_are_spent_by_then(
+    deploy: Deploy, agents: Agents
+) -> None:
+    desk = Desk(deploy, agents, calls(LOOK), REFUSED, says("other"), says("found"))
+    failed = await desk.run()
+    desk.chat.hold()
+    await desk.deployment.ask("clerk", "start", input="other", metadata={})
+    asked = {"run_id": failed["run_id"], "turns": None, "idempotency_key": None, "by": "ann"}
+    queued = await desk.deployment.ask("clerk", "fork", **asked)
+    await set_numbers(desk.deployment.sql, "acme", {"runs_a_day": 0, "tokens_a_day": 1})
+    desk.chat.let_go()
+    await desk.deployment.settled()
+    shown = await desk.deployment.ask("clerk", "show", run_id=queued["run_id"])
+    assert (shown["status"], shown["error"]["code"]) == ("failed", "token_quota")
 
 
 async def test_a_fork_that_dies_continues_as_a_fork(deploy: Deploy, agents: Agents) -> None:

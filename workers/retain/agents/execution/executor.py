@@ -134,8 +134,8 @@ class Execution:
             quotas, version = await ports.sql.batch([asking(tenant_id, ports.clock()), *of_agent])
             quotas_in(quotas.rows[0]).check_run(counted=counted)
             self._agent.confirmed(version.rows)
-        elif not counted:
-            (await quotas_of(ports.sql, tenant_id, ports.clock())).check_run()
+        else:
+            (await quotas_of(ports.sql, tenant_id, ports.clock())).check_run(counted=counted)
 
     async def _forked(self, request: RunRequest, run_id: str) -> Prepared:
         definition, agent = self._agent.now(), self._agent.version()
