@@ -50,6 +50,7 @@ from tests.agents.front_ends.chat_client import (
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_routes import context_of
 from tests.agents.test_streams import WritingChat
+from tests.support.faults import Crash, Fault
 from tests.support.instances import Upstream
 
 _WAITING = "SELECT waiting_for FROM agent_runs WHERE agent_type = 'clerk' AND status = 'waiting'"
@@ -333,6 +334,18 @@ async def test_a_run_without_an_answer_is_an_error_that_is_not_retried(deploy: D
     assert (failed["code"], failed["type"]) == ("model_refused", "run_error")
     *_, last = await events(await posted(context, wanted(stream=True)))
     assert json.loads(last)["error"]["code"] == "model_refused"
+
+
+async def test_a_request_whose_run_may_have_begun_is_repeated_only_with_a_key(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk={}), chat=SteppedChat())
+    context = await context_of(deployment)
+    for headers, again in (({}, "false"), ({"idempotency-key": "k"}, "true")):
+        deployment.faults.plan(Fault(Crash(), point="alarm.set done"))
+        deployment.faults.alone = True
+        with pytest.raises(Unavailable) as lost:
+            await posted(context, wanted(), headers=headers)
+        assert refused(lost.value, "request-1").headers["x-should-retry"] == again
+        await deployment.restart()
 
 
 async def test_an_idempotency_key_gives_the_same_run(deploy: Deploy, agents: Agents) -> None:

@@ -12,7 +12,9 @@ from pydantic import Field
 from retain.agents.attachments.resolving import with_files
 from retain.agents.calls.asked import FILE_REFUSALS, REFUSALS
 from retain.agents.calls.asked_files import MAX_BODY_BYTES
-from retain.agents.calls.report import RunResult
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import RunReport, RunResult
+from retain.agents.calls.run_request import RunRequest
 from retain.agents.context import AgentsContext
 from retain.agents.execution.event_stream import streamed
 from retain.agents.front_ends.chat_answer import Completion
@@ -20,7 +22,7 @@ from retain.agents.front_ends.chat_request import ChatBody
 from retain.agents.front_ends.chat_stream import chunks, ended
 from retain.agents.front_ends.openai_errors import RUN_ENDED, unanswered
 from retain.agents.versions.tenant_agents import FRESH_MS, ListedAgent, unknown
-from retain.errors import Forbidden, InvalidInput, NotFound
+from retain.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from retain.http import Request, Response, idempotency_key, json_response
 from retain.identifiers import NAME, check_agent_type, check_tenant
 from retain.json_text import JsonObject
@@ -78,20 +80,32 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     instance_id, asked = wanted.checked(http)
     asked = await with_files(context, http, (tenant_id, agent.type, instance_id), asked, wanted)
     instance = await context.instance(tenant_id, agent.type, instance_id)
-    report = await (instance.start(asked) if asked.stream else instance.run(asked))
+    report = await _reported(instance, asked)
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
     completion = Completion(instance.identity, report.run_id, wants_usage)
     headers = {IGNORED: ", ".join(body.ignored)} if body.ignored else {}
     if asked.stream:
         schema = asked.output_schema or agent.output_schema
         answer = streamed(chunks(instance, completion, as_it_is_written=schema is None))
+    elif isinstance(report, RunResult) and report.status != "completed":
+        answer = unanswered(report)
     else:
-        report = await ended(instance, report)
-        if isinstance(report, RunResult) and report.status != "completed":
-            answer = unanswered(report)
-        else:
-            answer = json_response(completion.whole(report))
+        answer = json_response(completion.whole(report))
     return Response(answer.status, answer.body, {**answer.headers, **headers}, answer.stream)
+
+
+async def _reported(instance: InstanceClient, asked: RunRequest) -> RunReport:
+    """Return the report of a run: once it has begun, for a stream, else once it has ended or waits for a person.
+
+    Raises: as the instance does; Unavailable with the detail `begun` for a request whose run may have begun, and which has
+        no key by which its repetition would be the same run.
+    """
+    try:
+        return await (instance.start(asked) if asked.stream else ended(instance, await instance.run(asked)))
+    except Unavailable as error:
+        if asked.idempotency_key is not None or error.code != "agent_instance_unavailable":
+            raise
+        raise Unavailable(error.message, code=error.code, begun=True) from error
 
 
 def _check_model(http: Request, model: str) -> None:

@@ -32,7 +32,7 @@ def refused(error: RetainError, request_id: str) -> Response:
     """Return an error with OpenAI's body. `x-should-retry` tells its clients whether the same request may succeed."""
     plain = problem(error, request_id)
     status = 429 if isinstance(error, QuotaExceeded) else plain.status
-    again = isinstance(error, RateLimited | Unavailable) or error.code in _AGAIN
+    again = (isinstance(error, RateLimited | Unavailable) or error.code in _AGAIN) and not error.details.get("begun")
     kept = {name: value for name, value in plain.headers.items() if name in ("allow", "retry-after")}
     headers = {"content-type": "application/json", "x-should-retry": "true" if again else "false", **kept}
     return Response(status, json.dumps({"error": error_object(error)}), headers)
