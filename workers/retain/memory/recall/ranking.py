@@ -4,9 +4,9 @@
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
           + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
-          + related    * heat of the most similar candidates, for a turn half of it: it is about one thing. Not if half of the
-                         query's words are in none of the candidates, as if it is in another language: then all that is
-                         alike is about as hot, and what has the most neighbours would be first
+          + related    * heat of the most similar candidates, for a turn half of it: it is about one thing; not for a
+                         question half of whose words are in no candidate, as in another language: all that is alike is
+                         then about as hot, and what has the most neighbours would be first
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
