@@ -8,7 +8,7 @@ from __future__ import annotations
 import gc
 import itertools
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,14 @@ from tests.e2e.servers import client_of, serving, staged
 from tests.scheduling import ServersTogether
 from tests.support.contract import hold_routers
 from tests.support.machines import SUITE
+from tests.support.plans import check_statements, hold_statements
 from tools.local_config import shards_wanted
 from tools.local_server import LocalServer, migrate
 from tools.paths import PRODUCTION_CONFIG
 
 forbid_model_requests()
 hold_routers()
+hold_statements()
 
 hypothesis.settings.load_profile(SUITE)
 
@@ -41,6 +43,14 @@ def pytest_collection_finish() -> None:
     """Let it work again, without looking at those objects each time."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Fail a test that made the product run a statement with a plan that is not allowed."""
+    returned = yield
+    check_statements()
+    return returned
 
 
 @pytest.fixture(scope="session")

@@ -68,7 +68,7 @@ ORDER BY updated_at_ms, job_id LIMIT ?
 """
 _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
-WHERE state = 'running' AND lease_until_ms <= ? AND attempts >= ? RETURNING *
+WHERE state <> 'completed' AND state = 'running' AND lease_until_ms <= ? AND attempts >= ? RETURNING *
 """
 _OLD_JOBS = """
 SELECT job_id FROM ingest_jobs WHERE state = 'completed' AND completed_at_ms < ? ORDER BY completed_at_ms, job_id LIMIT ?

@@ -8,7 +8,9 @@ from retain.ports import Sql, Statement
 _TAGGED = "SELECT scope_id FROM scopes WHERE tenant_id = ? AND kind <> 'user' ORDER BY scope_id"
 _FULL_TEXTS = ("memory_text", "memory_earlier_text")
 _NO_RECORD = "NOT EXISTS (SELECT 1 FROM memory_records r WHERE r.number = {number})"
-_SEARCH = f"SELECT number FROM memory_search WHERE tenant_id = ? AND {_NO_RECORD.format(number='memory_search.number')}"
+_STRAY = f"SELECT number FROM memory_search s WHERE tenant_id = ?1 AND {_NO_RECORD.format(number='s.number')}"
+# An index has the rows with a conversation, another those without one.
+_SEARCH = f"{_STRAY} AND conversation IS NULL UNION ALL {_STRAY} AND conversation IS NOT NULL"
 _TEXT = f"""
 SELECT DISTINCT o.doc AS number FROM memory_occurrences o WHERE o.term >= ? AND o.term < ?
   AND {_NO_RECORD.format(number="o.doc")}

@@ -34,7 +34,9 @@ TENANT_TABLES = (
     TenantTable("episode_counts", ("tenant_id",)),
     TenantTable("refused_episodes", ("episode_id",)),
     TenantTable("scopes", ("number",), users="step"),
-    TenantTable("memory_likeness", ("record_id",)),
-    TenantTable("memory_search", ("number",), users="step"),
+    TenantTable("memory_likeness", ("record_id",), parted=("key IS NULL", "key IS NOT NULL")),
+    TenantTable(
+        "memory_search", ("number",), users="step", parted=("conversation IS NULL", "conversation IS NOT NULL")
+    ),
     TenantTable("memory_postings", ("tenant_id", "field", "value", "number"), users="step"),
 )

@@ -20,13 +20,15 @@ complete; it becomes `here` as soon as the other database says that it has gone.
 LIVING: frozenset[str] = frozenset({"here", "leaving", "frozen"})
 GONE: frozenset[str] = frozenset({"removing", "gone"})
 
+MOVING = "state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')"
+"""The condition of the index `tenant_places_between`: who asks for some of these states has it as well."""
 ASK = "SELECT state, shard, move_id FROM tenant_places WHERE tenant_id = ?"
 _WRITE = "INSERT INTO tenant_writes (tenant_id, home) VALUES (?, ?)"
 _WORK = "INSERT INTO shard_works (one) VALUES (1)"
-_AWAY = """
-SELECT tenant_id FROM tenant_places WHERE state IN ('arriving', 'ready', 'removing')
+_AWAY = f"""
+SELECT tenant_id FROM tenant_places WHERE {MOVING} AND state IN ('arriving', 'ready', 'removing')
 UNION ALL SELECT 'default' WHERE ? = 0 AND NOT EXISTS (SELECT 1 FROM tenant_places WHERE tenant_id = 'default')
-"""
+"""  # noqa: S608
 _FINISH = """
 UPDATE tenant_places SET state = 'here', shard = NULL, move_id = NULL WHERE tenant_id = ? AND move_id = ? AND state = 'ready'
 """

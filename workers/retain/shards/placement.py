@@ -9,6 +9,7 @@ from retain.limits.storage import MAX_DATABASE_BYTES
 from retain.limits.vectorize import MAX_NAMESPACES
 from retain.ports import Clock, Row, Sql
 from retain.shards.directory import ADMIT, TenantDirectory
+from retain.shards.fence import MOVING
 from retain.shards.place import HOME
 from retain.shards.ranges import give_range
 
@@ -17,12 +18,12 @@ FRESH_MS = 60_000
 FULL = 0.8
 """The part of a database, and of the namespaces of its index, above which it gets no new tenants while another has less."""
 
-_LOAD = """
+_LOAD = f"""
 SELECT (SELECT COUNT(*) FROM tenants t WHERE NOT EXISTS (
     SELECT 1 FROM tenant_places p WHERE p.tenant_id = t.tenant_id AND p.state IN ('arriving', 'ready', 'removing')
   )) AS tenants,
-  (SELECT COUNT(*) FROM tenant_places WHERE state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')) AS moving
-"""
+  (SELECT COUNT(*) FROM tenant_places WHERE {MOVING}) AS moving
+"""  # noqa: S608
 # Only a tenant that the first database has never had: one that it has had lives there, or is in the directory.
 _PLACE = """
 INSERT INTO tenant_places (tenant_id, state, shard)

@@ -70,6 +70,7 @@ class TenantTable:
     the query for `agent_type` and `instance_id` of the user's instances. They are erased before all others.
     begun: the condition on rows that say whom their instance serves; None if all do, in a table that says so at all.
     listed: the table that lists, by `tenant_id`, the values of the first key; for a table without an index by tenant.
+    parted: conditions of which each row meets one, where an index by tenant has only the rows that meet it.
     lease: the column with the time until which a worker has the row; the erasure of a user waits for it.
     """
 
@@ -85,6 +86,12 @@ class TenantTable:
     lease: str | None = None
     begun: str | None = None
     listed: str | None = None
+    parted: tuple[str, ...] = ()
+
+    def rows_of(self, tenant: str) -> str:
+        """Return SQL for a tenant's rows, or for those that list them. tenant: the place of the tenant's id."""
+        own = f"SELECT * FROM {self.listed or self.name} WHERE tenant_id = {tenant}"
+        return " UNION ALL ".join(f"{own} AND {condition}" for condition in self.parted) or own
 
     def page_through_list(self, tenant: str, limit: int) -> str:
         """Return SQL for the keys of a tenant's first rows by what lists them. tenant: the place of the tenant's id."""

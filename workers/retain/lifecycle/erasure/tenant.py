@@ -140,14 +140,14 @@ async def erase_rows(stores: Stores, job: ErasureJob) -> Slice:
     if not left:
         return Slice.DONE
     table, key = left[0].name, ", ".join(left[0].keys)
-    page = f"SELECT {key} FROM {table} WHERE tenant_id = ?3 ORDER BY {key} LIMIT {ROWS}"
+    page = f"SELECT {key} FROM ({left[0].rows_of('?3')}) ORDER BY {key} LIMIT {ROWS}"
     if left[0].listed is not None:
         page = left[0].page_through_list("?3", ROWS)
     await stores.sql.batch(
         [
             *job.moved(stores.clock(), {}),
             job.counted(f"d1.{table}", f"SELECT COUNT(*) FROM ({page})", job.tenant_id),
-            (f"DELETE FROM {table} WHERE ({key}) IN ({page.replace('?3', '?')})", (job.tenant_id,)),
+            (f"DELETE FROM {table} WHERE ({key}) IN ({page.replace('?3', '?1')})", (job.tenant_id,)),
         ]
     )
     return Slice.MORE
@@ -175,9 +175,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
 
 async def _left(stores: Stores, tenant_id: str, tables: Sequence[TenantTable]) -> list[TenantTable]:
     """Return those of the tables that have a row of the tenant, in their order."""
-    looks: list[Statement] = [
-        (f"SELECT 1 FROM {table.listed or table.name} WHERE tenant_id = ? LIMIT 1", (tenant_id,)) for table in tables
-    ]
+    looks: list[Statement] = [(f"SELECT 1 FROM ({table.rows_of('?1')}) LIMIT 1", (tenant_id,)) for table in tables]
     found = await stores.sql.batch(looks)
     return [table for table, result in zip(tables, found, strict=True) if result.rows]
 

@@ -26,6 +26,7 @@ from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, T
 from retain.lifecycle.moving.vectors import DELETED, vectors_of
 from retain.lifecycle.surplus import purge_words
 from retain.ports import Clock, Sql
+from retain.shards.fence import MOVING
 from retain.shards.place import HOME
 from retain.shards.ranges import Numbering, keep_numbers
 from retain.shards.shards import Shards
@@ -84,7 +85,7 @@ SELECT (SELECT COUNT(*) FROM eval_scratches WHERE tenant_id = ?1 OR scratch_id =
 """
 _EVALUATES = "SELECT 1 FROM eval_scratches WHERE tenant_id = ?1 OR scratch_id = ?1 LIMIT 1"
 _NO_QUOTA = "INSERT INTO quotas (tenant_id, memories) VALUES (?, 9007199254740991) ON CONFLICT DO NOTHING"
-_SOME_GO = "SELECT 1 FROM tenant_places WHERE state IN ('leaving', 'frozen', 'removing') LIMIT 1"
+_SOME_GO = f"SELECT 1 FROM tenant_places WHERE {MOVING} AND state IN ('leaving', 'frozen', 'removing') LIMIT 1"
 
 _log = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from retain.json_text import Json
 from retain.ports import Row, Statement
+from retain.shards.fence import MOVING
 from retain.tenants.tables import TenantTable
 from retain.tenants.tenant_tables import OF_MOVES
 
@@ -41,11 +42,8 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
     "ingest_jobs": ("created_at_ms", "job_id"),
 }
 """The order in which an index has a tenant's rows of a large table, where it is not that of the keys."""
-# Another state than these violates a check. The first condition is that of an index.
-_NOBODY_LEAVES = """
-UPDATE tenant_places SET state = 'recorded' WHERE state IN ('leaving', 'frozen', 'removing', 'arriving', 'ready')
-  AND state IN ('leaving', 'frozen')
-"""
+# Another state than these violates a check.
+_NOBODY_LEAVES = f"UPDATE tenant_places SET state = 'recorded' WHERE {MOVING} AND state IN ('leaving', 'frozen')"
 OF_PAGES = frozenset({"at_number", "at_key", "at_count", "at_bytes"})
 """What a page has besides the columns of the table."""
 _OF_RECORDS: Mapping[str, tuple[str, str]] = {
