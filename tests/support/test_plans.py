@@ -37,7 +37,7 @@ def connection() -> Iterator[sqlite3.Connection]:
 def faults(connection: sqlite3.Connection) -> Faults:
     """Return what is wrong with the plan of a statement."""
     plans = Plans(connection)
-    return lambda sql: plans.faults(connection, sql, sql.count("?"))
+    return lambda sql: plans.faults(sql, sql.count("?"))
 
 
 @pytest.mark.parametrize(
