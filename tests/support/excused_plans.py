@@ -51,6 +51,7 @@ PARTS: Mapping[str, str] = {
     "parked_runs": "of a run",
     "run_events": "of a run",
     "tenant_moves": "of the move that writes it",
+    "vector_documents": "of a namespace that was read, which has the tenant in its name",
     "vector_removals": "of a document",
 }
 """Tables whose rows an id alone may find, in a statement that has no tenant at all: what has the id was found before."""
@@ -108,8 +109,6 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
         "SELECT * FROM tenant_moves WHERE move_id < ? ORDER BY",
         "SELECT k.tenant_id, h.seq, h.hash FROM ( SELECT DISTINCT tenant_id FROM world_history WHERE tenant_id > ?",
         "SELECT tenant_id FROM tenants ORDER BY tenant_id LIMIT ?1",
-        "SELECT tenant_id, created_at_ms FROM tenants WHERE length(tenant_id) <= 32",
-        "SELECT tenant_id, created_at_ms, max_memories_per_user FROM tenants WHERE tenant_id > ?",
         "UPDATE error_ledger SET settled_by = ? WHERE error_id = ?",
         "UPDATE error_ledger SET state = ?, settled_at_ms = ?, settled_by = ? WHERE error_id = ?",
     ),
@@ -143,12 +142,19 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
         "SELECT e.event_id AS id FROM json_each(?) c JOIN memory_events e ON e.event_id = c.value WHERE e.tenant_id <> ?",
         "SELECT id FROM memory_records WHERE tenant_id <> ?1",
     ),
+}
+"""Statements that find rows of several tenants, and name none: how they begin."""
+NARROWED: Mapping[str, tuple[str, ...]] = {
     "the open ones of all tenants, which an index has, and the tenant's among them": (
         "SELECT COUNT(*) AS count, MIN(at_ms) AS oldest FROM (SELECT created_at_ms AS at_ms FROM (SELECT * FROM eval_runs",
         "SELECT COUNT(*) AS count, MIN(at_ms) AS oldest FROM (SELECT created_at_ms AS at_ms FROM (SELECT * FROM",
     ),
+    "a page of the tenants, of those that the caller may see": (
+        "SELECT tenant_id, created_at_ms FROM tenants WHERE length(tenant_id) <= 32",
+        "SELECT tenant_id, created_at_ms, max_memories_per_user FROM tenants WHERE tenant_id > ?",
+    ),
 }
-"""Statements that find rows of several tenants: how they begin."""
+"""Statements that find rows of several tenants, and keep those of some: how they begin."""
 FOUND = (
     "DELETE FROM agent_runs WHERE run_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM attachments WHERE attachment_id = ? AND sha256 IS NULL",
@@ -189,7 +195,7 @@ FOUND = (
 )
 """Statements that find by an id what the same work has found in the tenant just before, and that have no tenant at all: how
 they begin."""
-_TENANT = re.compile(r"\btenant_id (?:= \?|IS \?|IN \()")
+_TENANT = re.compile(r"\btenant_id (?:= \?|IS \?|IN \((?:\?|SELECT value ))")
 
 
 def may_read_whole(text: str, table: str) -> bool:
@@ -199,7 +205,9 @@ def may_read_whole(text: str, table: str) -> bool:
 
 def may_cross_tenants(text: str) -> bool:
     """Return whether a statement may find rows of several tenants."""
-    return text in _retention() or any(text.startswith(beginning) for some in ACROSS.values() for beginning in some)
+    excused = (ACROSS,) if _TENANT.search(text) is None else ()
+    beginnings = (some for group in (NARROWED, *excused) for some in group.values())
+    return text in _retention() or any(text.startswith(some) for some in beginnings)
 
 
 def may_follow_id(text: str, table: str) -> bool:
