@@ -27,6 +27,28 @@ async def test_debts_are_counted_for_their_tenant_alone(worker: Worker) -> None:
     assert [debt["count"] for debt in others] == [0] * 7
 
 
+async def test_open_jobs_of_others_are_not_counted(worker: Worker) -> None:
+    for number, tenant in enumerate(("other", "acme", "other")):
+        await worker.rows(
+            "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, conversation, state, received, duplicate, rejections,"
+            " created_at_ms, updated_at_ms) VALUES (?1, ?2, 'tenant', 'chat', 'running', 1, 0, '[]', ?3, ?3)",
+            f"j{number}",
+            tenant,
+            1000 + number,
+        )
+        await worker.rows(
+            "INSERT INTO eval_runs (run_id, tenant_id, dataset, version, definition, state, created_at_ms, updated_at_ms)"
+            " VALUES (?1, ?2, 'first', '1', '{}', 'running', ?3, ?3)",
+            f"e{number}",
+            tenant,
+            2000 + number,
+        )
+    await worker.tenant("acme")
+    debts = {debt["kind"]: debt for debt in (await worker.request("GET", f"{TENANT}/debts")).content["debts"]}
+    assert debts["ingests"] == {"kind": "ingests", "count": 1, "oldest_at_ms": 1001}
+    assert debts["evaluations"] == {"kind": "evaluations", "count": 1, "oldest_at_ms": 2001}
+
+
 async def test_receipts_are_listed_for_their_tenant_the_newest_first(worker: Worker) -> None:
     for tenant in ("acme", "other"):
         await worker.tenant(tenant)
