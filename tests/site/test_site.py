@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 import retain
 from tools.metrics.source import working_tree
 from tools.paths import ROOT
+from tools.site.__main__ import stage
 from tools.site.docstrings import as_rst
 from tools.site.pages import staged_pages, with_links
 from tools.site.reference import reference_pages
@@ -15,6 +18,16 @@ from tools.site.reference import reference_pages
 def test_every_page_of_the_documentation_is_in_the_tree_of_the_site() -> None:
     index = staged_pages()["index.md"].split()
     assert {page.relative_to(ROOT).as_posix() for page in (ROOT / "docs").rglob("*.md")} <= set(index)
+
+
+def test_every_picture_that_a_page_shows_is_on_the_site(tmp_path: Path) -> None:
+    stage(
+        {"docs/console.md": (ROOT / "docs/console.md").read_text(), "docs/here.md": "![x](../docs/imports.svg)"},
+        tmp_path,
+    )
+    console = {path.name for path in (ROOT / "docs/console").iterdir()}
+    assert {path.name for path in (tmp_path / "docs/console").iterdir()} == console
+    assert (tmp_path / "docs/imports.svg").read_bytes() == (ROOT / "docs/imports.svg").read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from tools.paths import ROOT
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
+_PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
 _LEFT_OUT = (".github/",)
@@ -60,6 +62,16 @@ def staged_pages(root: Path = ROOT) -> dict[str, str]:
             project="\n".join(project),
             decisions="\n".join(sorted(decisions, reverse=True, key=lambda name: name.endswith("README.md")) or []),
         ),
+    }
+
+
+def shown_pictures(pages: Mapping[str, str], root: Path = ROOT) -> set[str]:
+    """Return the paths of the project's pictures that the pages show."""
+    return {
+        (root / name).parent.joinpath(target).resolve().relative_to(root.resolve()).as_posix()
+        for name, text in pages.items()
+        for target in _PICTURE.findall(_FENCE.sub("", text))
+        if "://" not in target
     }
 
 
