@@ -58,7 +58,7 @@ cluster: setup ## serve by three nodes on this machine that share a bucket: PORT
 	@$(VENV) -m tools.cluster --port $(PORT)
 
 test: setup chromium ## run the tests, on the host and on the real workerd; LONG=1, or CI: with the long ones
-	$(VENV) -m pytest -n 3 --dist loadscope $(if $(LONG)$(CI),,-m "not long")
+	$(VENV) -m pytest -n 3 --dist loadscope $(if $(LONG)$(CI),,-m "not long") $(if $(REPORT),--junitxml $(REPORT) -o junit_duration_report=call)
 
 test-host: setup ## run the tests that need no workerd
 	$(VENV) -m pytest -n 2 -m "not workerd"

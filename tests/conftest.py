@@ -19,6 +19,7 @@ import pytest
 from retain.models.requests import forbid_model_requests
 from tests.e2e.local_state import LocalState
 from tests.e2e.servers import client_of, serving, staged
+from tests.long import long_tests
 from tests.scheduling import ServersTogether
 from tests.support.contract import hold_routers
 from tests.support.machines import SUITE
@@ -43,6 +44,15 @@ def pytest_collection_finish() -> None:
     """Let it work again, without looking at those objects each time."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that take long, before those without or with a mark are chosen."""
+    listed = long_tests()
+    for item in items:
+        if item.nodeid in listed:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(wrapper=True)

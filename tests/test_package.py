@@ -62,7 +62,6 @@ def test_the_version_is_written_in_one_place() -> None:
     assert f"\n## {retain.__version__} " in (ROOT / "CHANGELOG.md").read_text(), "the changelog has the version"
 
 
-@pytest.mark.long
 @pytest.mark.timeout(300)
 def test_the_first_program_of_the_documentation_runs_with_the_wheel_in_an_empty_environment(
     wheel: Path, tmp_path: Path

@@ -137,13 +137,7 @@ def waiting_deployment() -> Deployment:
     return deployment
 
 
-@pytest.mark.parametrize(
-    "asked_again",
-    [
-        pytest.param(False, id="nobody asks again", marks=pytest.mark.long),
-        pytest.param(True, id="the request is retried"),
-    ],
-)
+@pytest.mark.parametrize("asked_again", [False, True], ids=["nobody asks again", "the request is retried"])
 async def test_invariant_4_a_crash_at_any_point_of_an_outage_changes_nothing_in_the_end(asked_again: bool) -> None:
     with closing(waiting_deployment()) as deployment:
         expected = await ended(deployment)

@@ -117,9 +117,9 @@ async def by_alarm(deployment: Deployment) -> None:
 @pytest.mark.parametrize(
     ("alone", "recovery"),
     [
-        pytest.param(False, by_alarm, id="the process dies, nobody asks again", marks=pytest.mark.long),
+        pytest.param(False, by_alarm, id="the process dies, nobody asks again"),
         pytest.param(False, Deployment.restart, id="the process dies, the request is retried"),
-        pytest.param(True, by_alarm, id="one object dies", marks=pytest.mark.long),
+        pytest.param(True, by_alarm, id="one object dies"),
     ],
 )
 async def test_invariant_4_a_crash_at_any_point_of_a_triage_changes_nothing_in_the_end(
@@ -135,7 +135,6 @@ async def test_invariant_4_a_crash_at_any_point_of_a_triage_changes_nothing_in_t
             await check_d1_agrees(deployment)
 
 
-@pytest.mark.long
 async def test_a_host_that_commits_each_statement_loses_nothing_that_a_retry_does_not_repair() -> None:
     scenario = Scenario(deploy_triage_without_turns, TRIAGE.request)
     expected = await undisturbed(scenario)
@@ -192,7 +191,6 @@ async def test_invariant_4_a_failure_of_any_call_leaves_nothing_half_done(scenar
             assert all(len(upstream.asked) <= 1 for upstream in deployment.upstreams.values()), point
 
 
-@pytest.mark.long
 async def test_a_crash_while_recovering_from_a_crash_changes_nothing_in_the_end() -> None:
     expected = await undisturbed(TRIAGE)
     middle = expected.points[len(expected.points) // 2][0]

@@ -10,7 +10,6 @@ from tests.attack.planted import PLANTS, Plant
 from tests.attack.trial import ROUND, attack
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("plant", PLANTS.values(), ids=list(PLANTS))
 def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)

@@ -15,7 +15,6 @@ from tools.paths import ROOT
 pytestmark = pytest.mark.workerd
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("name", SIDE_BY_SIDE)
 def test_the_quick_mode_of_a_benchmark_ends_with_figures_and_a_plot(name: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "benchmarks.run", "--quick", "--only", name, "--into", str(tmp_path)]

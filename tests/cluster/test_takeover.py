@@ -13,7 +13,6 @@ pytestmark = [pytest.mark.workerd, pytest.mark.timeout(420)]
 TENANTS = ("acme", "bolt")
 
 
-@pytest.mark.long
 def test_nothing_is_lost_or_doubled_when_the_node_dies_that_owns_the_database(tmp_path: Path) -> None:
     with local_cluster(tmp_path, 2) as nodes:
         create_tenants(nodes[0], TENANTS)

@@ -16,7 +16,6 @@ from tools.local_server import LocalServer
 pytestmark = pytest.mark.workerd
 
 
-@pytest.mark.long
 def test_a_tenant_with_many_memories_and_runs_is_driven(
     server: LocalServer, api: httpx.Client, state: LocalState, tenant: Callable[[], str]
 ) -> None:

@@ -47,7 +47,6 @@ def page(browser: Browsing, filled: LocalServer) -> Page:
     return browser.tab
 
 
-@pytest.mark.long
 def test_no_screen_fails_is_wider_than_the_window_or_violates_a_rule_of_accessibility(
     page: Page, filled: LocalServer, api: httpx.Client
 ) -> None:
@@ -83,7 +82,6 @@ def test_the_page_is_used_with_the_keyboard_alone(page: Page) -> None:
     expect(page.locator(".recalled > li").first).to_be_visible()
 
 
-@pytest.mark.long
 def test_everything_of_every_screen_is_reached_with_the_keyboard(
     page: Page, filled: LocalServer, api: httpx.Client
 ) -> None:

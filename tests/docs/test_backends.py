@@ -49,7 +49,6 @@ def test_the_examples_are_short(name: str) -> None:
     assert len((ROOT / "examples" / f"{name}.py").read_text().splitlines()) < 90
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("example", "command"), list(zip(_EXAMPLES, commands(_BACKENDS), strict=True)), ids=list(_EXAMPLES)
 )

@@ -32,7 +32,6 @@ def printed() -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.long
 def test_the_size_is_printed_and_permitted(printed: str) -> None:
     size = re.search(r"Total Upload: [\d.]+ KiB / gzip: ([\d.]+) KiB", printed)
     assert size is not None

@@ -24,7 +24,6 @@ from tools.paths import ROOT
 _SERVED = re.compile(r"Look at it: (http://\S+/console)")
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 @pytest.mark.timeout(300)
 def test_make_demo_decides_three_mails_and_the_reason_of_each_is_three_clicks_away() -> None:

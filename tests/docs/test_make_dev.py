@@ -66,7 +66,6 @@ def _group(process: subprocess.Popen[bytes]) -> list[str]:
     return [row[2] for row in rows if len(row) == 3 and row[0] == str(process.pid) and not row[1].startswith("Z")]
 
 
-@pytest.mark.long
 def test_make_dev_serves_until_it_is_stopped_and_leaves_no_process(
     make_dev: subprocess.Popen[bytes], port: int, log: Path, tmp_path: Path
 ) -> None:

@@ -38,7 +38,6 @@ def _key_ids(environment: dict[str, str]) -> list[str]:
     return [line.split()[1] for line in listed.splitlines()]
 
 
-@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_commands_of_the_runbook_do_what_it_says(
     api: httpx.Client, server: LocalServer, state: LocalState, tmp_path: Path

@@ -40,7 +40,6 @@ def _serve_the_application(reading: Reading, port: int) -> None:
     eventually(log.read_text, lambda printed: f"http://localhost:{port}" in printed)
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 @pytest.mark.timeout(420)
 def test_whoever_follows_the_guide_has_a_chat_that_remembers(reading: Reading, port: int) -> None:

@@ -73,7 +73,6 @@ def _until_it_is_asked(provider: ModelServer, url: str) -> None:
     eventually(ask, lambda asked: asked > 0, within_s=_START_S)
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 @pytest.mark.timeout(420)
 def test_whoever_follows_the_tutorial_sees_what_it_shows(reading: Reading, provider: ModelServer) -> None:

@@ -44,7 +44,6 @@ def wrangler(server: LocalServer, tmp_path: Path) -> Callable[..., subprocess.Co
     return run
 
 
-@pytest.mark.long
 def test_wrangler_creates_lists_shows_and_deletes_namespaces(
     wrangler: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:

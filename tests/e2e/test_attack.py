@@ -143,7 +143,6 @@ def _rows(root: Path) -> Rows:
     return {table: rows for table, rows in found.items() if not table.endswith(_OF_THE_INDEX)}
 
 
-@pytest.mark.long
 @one_database
 async def test_invariant_3_no_attempt_on_workerd_reads_or_changes_anything_of_another_tenant(
     attacked: Attacked, state: Path

@@ -126,7 +126,6 @@ def test_a_lost_tenant_is_restored_with_everything_that_it_had(
     assert api.get(f"/admin/tenants/{lost}/history/verify").json()["problem"] is None
 
 
-@pytest.mark.long
 def test_who_was_erased_is_in_no_backup_and_returns_from_none(
     api: httpx.Client, tenant: Tenant, state: LocalState
 ) -> None:

@@ -29,7 +29,6 @@ def _zeros(size: int) -> Iterator[bytes]:
         yield bytes(64 * 1024)
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(("path", "status", "code"), PLACES.values(), ids=list(PLACES))
 def test_a_huge_body_without_a_length_is_never_in_memory(
     api: httpx.Client, server: LocalServer, path: str, status: int, code: str

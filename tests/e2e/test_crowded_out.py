@@ -40,7 +40,6 @@ def recall(api: httpx.Client, tenant: str, query: str, **asked: object) -> tuple
     return [one["content"] for one in answer["memories"]], answer["degraded"]
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("client", ["api", "declaring"])
 def test_the_current_fact_is_found_among_its_closed_versions(client: str, request: pytest.FixtureRequest) -> None:
     api: httpx.Client = request.getfixturevalue(client)

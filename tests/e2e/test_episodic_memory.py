@@ -107,7 +107,6 @@ def test_runs_are_answered_while_d1_takes_no_writes_and_are_written_before_the_i
     assert len(runs(api, tenant_id)) == 3
 
 
-@pytest.mark.long
 def test_200_runs_in_a_row_leave_exactly_200_agent_runs_rows_and_their_episodes_in_d1(
     api: httpx.Client, tenant: Callable[[], str], state: LocalState
 ) -> None:

@@ -21,7 +21,7 @@ from retain.gateway.provisioning import new_api_key, tool_entry
 from tests.e2e.isolate_memory import MeasuredServer, measured_server
 from tools.paths import PRODUCTION_CONFIG, ROOT
 
-pytestmark = [pytest.mark.workerd, pytest.mark.long]
+pytestmark = pytest.mark.workerd
 
 MIB = 1_048_576
 ISOLATE_BYTES = 128 * 1_000_000

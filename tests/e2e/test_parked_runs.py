@@ -12,7 +12,6 @@ from tests.e2e.waiting import eventually
 pytestmark = pytest.mark.workerd
 
 
-@pytest.mark.long
 def test_a_run_whose_instance_lost_its_storage_is_approved_and_ends_as_it_would_have(steered: Steered) -> None:
     tenant_id = steered.tenant()
     path = f"/v1/agents/{tenant_id}/clerk/run"

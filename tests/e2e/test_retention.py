@@ -31,7 +31,6 @@ def _tick(steered: Steered, schedule: str) -> None:
     assert fired.text == "ok"
 
 
-@pytest.mark.long
 def test_the_text_of_a_turn_is_gone_from_every_store_after_90_days(steered: Steered) -> None:
     state, tenant_id = steered.state, steered.tenant()
     asked_first = run(steered.api, tenant_id, "order_triage", order(say=f"noted: {CANARY}"), instance_id="ann")

@@ -58,7 +58,6 @@ def test_a_run_calls_tools_of_a_server_until_it_is_away_and_a_person_approves(st
     assert "upstream_unreachable" in away.text
 
 
-@pytest.mark.long
 def test_a_waiting_run_keeps_its_tools_when_its_isolate_has_ended_and_the_server_is_away(
     steered: Steered, tmp_path: Path
 ) -> None:

@@ -17,7 +17,6 @@ from tools.local_server import LocalServer
 pytestmark = pytest.mark.workerd
 
 
-@pytest.mark.long
 def test_the_command_passes_every_shipped_agent_and_fails_one_below_its_threshold(
     server: LocalServer, api: httpx.Client, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

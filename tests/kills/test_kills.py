@@ -13,7 +13,7 @@ from tests.kills.served import CARELESS, Killed, killable
 from tests.kills.test_points import outbox_points, written_tables
 from tests.kills.walk import Walk
 
-pytestmark = [pytest.mark.workerd, pytest.mark.long]
+pytestmark = pytest.mark.workerd
 
 FAULTS = [
     ("run", "call.model:after", 2),

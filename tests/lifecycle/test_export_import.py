@@ -373,9 +373,7 @@ async def test_two_concurrent_imports_of_the_same_lines_import_them_once(world: 
     assert (await world.stores().history().verify("other")).problem is None
 
 
-@pytest.mark.parametrize(
-    "error", [pytest.param(Crash(), id="dies"), pytest.param(Unavailable("down"), id="fails", marks=pytest.mark.long)]
-)
+@pytest.mark.parametrize("error", [Crash(), Unavailable("down")], ids=["dies", "fails"])
 async def test_an_import_that_stops_anywhere_is_finished_by_the_next(world: World, error: BaseException) -> None:
     ids = await fill(world)
     exported = await pages(world)

@@ -268,7 +268,6 @@ async def test_what_is_stored_for_the_user_before_a_step_is_erased_as_well(
     assert world.sql_now("SELECT id FROM memory_records WHERE scope_id NOT IN (SELECT scope_id FROM scopes)") == []
 
 
-@pytest.mark.long
 async def test_an_erasure_that_stops_anywhere_is_finished_by_the_next_call() -> None:
     points, counts = 1, set()
     while True:

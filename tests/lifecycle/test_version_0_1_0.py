@@ -175,7 +175,6 @@ async def test_an_old_instance_may_begin_to_serve_a_user(migrated: World) -> Non
     assert (await migrated.stores().history().verify("acme")).problem is None
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 def test_wrangler_migrates_an_old_database_as_the_host_does(tmp_path: Path) -> None:
     migrate(tmp_path, PRODUCTION_CONFIG)  # for the name that the local server gives the file

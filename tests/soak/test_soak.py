@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.soak.__main__ import ROOT
 from tests.soak.report import Finding, Soak
 
@@ -40,7 +38,6 @@ def test_that_is_not_marked():
 """
 
 
-@pytest.mark.long
 def test_a_soak_counts_steps_and_reports_what_failed(tmp_path: Path) -> None:
     machines, report = tmp_path / "test_machines.py", tmp_path / "report.md"
     machines.write_text(MACHINES, encoding="utf-8")
@@ -60,7 +57,6 @@ def test_a_soak_counts_steps_and_reports_what_failed(tmp_path: Path) -> None:
     assert "not_marked" not in page
 
 
-@pytest.mark.long
 def test_a_round_in_which_tests_could_not_be_collected_is_an_error_and_not_a_success(tmp_path: Path) -> None:
     (tmp_path / "test_broken.py").write_text("import nothing_of_this_name", encoding="utf-8")
     command = [sys.executable, "-m", "tests.soak", "--minutes", "0", "--seed", "7", "--report", str(tmp_path / "r.md")]

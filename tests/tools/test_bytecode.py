@@ -100,7 +100,6 @@ def _imported(name: str) -> bool:
     return name.endswith(".py") and not name.startswith("python_modules/pydantic/v1/")
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 @pytest.mark.usefixtures("nothing_kept")
 def test_workerd_takes_bytecode_unless_it_is_of_another_version() -> None:

@@ -33,7 +33,6 @@ def taken() -> Iterator[int]:
         yield port
 
 
-@pytest.mark.long
 def test_a_chosen_port_that_was_taken_is_chosen_again_and_a_given_one_is_refused(
     taken: int, migrated_state: Callable[[], Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -69,7 +68,6 @@ def test_a_server_ends_with_the_process_that_started_it_even_if_that_is_killed(t
     assert killed.returncode == -signal.SIGKILL
 
 
-@pytest.mark.long
 def test_a_new_database_gets_every_migration_and_wrangler_knows_it(tmp_path: Path) -> None:
     local_server.migrate(tmp_path, PRODUCTION_CONFIG)
     [path] = [path for path in tmp_path.glob("v3/d1/miniflare-D1DatabaseObject/*.sqlite") if path.stem != "metadata"]

@@ -168,7 +168,6 @@ def test_a_worker_that_does_not_take_it_is_not_imported(nothing_kept: Path) -> N
     assert not nothing_kept.exists()
 
 
-@pytest.mark.long
 def test_a_local_server_takes_what_was_recorded_last(nothing_kept: Path) -> None:
     reader = (ROOT / "workers" / READER).read_bytes()
     first = {READER: reader, "own.py": b"import re\nA = re.compile('first')\n"}
@@ -213,7 +212,6 @@ class Default(WorkerEntrypoint):
 """
 
 
-@pytest.mark.long
 @pytest.mark.workerd
 def test_no_module_of_retain_compiles_a_dataclass_or_a_pattern_in_workerd() -> None:
     files = with_recorded(with_bytecode(wanted_files(read_config(PRODUCTION_CONFIG)), compiled=True), compiled=True)

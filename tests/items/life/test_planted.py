@@ -41,7 +41,6 @@ def _fails(fault: Callable[[pytest.MonkeyPatch], None], patch: pytest.MonkeyPatc
     pytest.fail("no walk found the fault")
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("fault", FOUND_SOON)
 def test_a_planted_fault_is_found(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _fails(FOUND_SOON[fault], monkeypatch, 150)

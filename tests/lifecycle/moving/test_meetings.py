@@ -180,7 +180,6 @@ CALLS = (3, 40, 12, 12, 2)
 """At which call of D1 something meets each step of a move, from `prepare` to `remove`: that of `switch` is in the freeze."""
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("first", range(5))
 def test_what_meets_each_step_of_a_move_leaves_what_it_leaves_without_one(shop: Around, first: int) -> None:
     names = ["grant"] * first + sorted({*ALL_DOINGS} - {*ERASING})
@@ -205,7 +204,6 @@ def programs(without: tuple[str, ...]) -> st.SearchStrategy[list[Part]]:
     return st.lists(part, min_size=4, max_size=14)
 
 
-@pytest.mark.long
 @given(parts=programs(ERASING) | programs(RESTORING), shards=st.sampled_from((2, 3)))
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_tenant_that_moves_round_has_what_one_has_that_never_moved(

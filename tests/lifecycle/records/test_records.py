@@ -9,7 +9,7 @@ from tests.support.machines import bounded
 
 pytestmark = pytest.mark.timeout(600)
 
-TestRecords = pytest.mark.soak(pytest.mark.long(RecordsMachine.TestCase))
+TestRecords = pytest.mark.soak(RecordsMachine.TestCase)
 TestRecords.settings = bounded(examples=30, steps=24)
 
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -186,7 +185,7 @@ class LearningStream(RuleBasedStateMachine):
         assert {record.id: record.content for record in stored} == {key: value[1] for key, value in self.known.items()}
 
 
-TestLearningStream = pytest.mark.long(LearningStream.TestCase)
+TestLearningStream = LearningStream.TestCase
 TestLearningStream.settings = settings(
     max_examples=40,
     stateful_step_count=12,
