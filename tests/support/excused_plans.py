@@ -74,6 +74,7 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
         "SELECT r.id, r.tenant_id, COALESCE(p.last_at_ms, 0) AS tried_at_ms FROM memory_records r LEFT JOIN",
         "SELECT record_id, tenant_id, attempts FROM memory_outbox WHERE state = 'owed'",
         "SELECT run_id, tenant_id FROM eval_runs WHERE state <> 'completed'",
+        "SELECT t.tenant_id, MAX(COALESCE(b.started_at_ms, 0)) AS last_at_ms FROM tenants t LEFT JOIN backup_jobs b",
         "SELECT tenant_id FROM index_jobs WHERE state <> 'completed'",
         "SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2",
         "SELECT tenant_id, key, kind, version, object_key FROM memory_items WHERE expires_at_ms <= ?",
@@ -156,7 +157,8 @@ NARROWED: Mapping[str, tuple[str, ...]] = {
 """Statements that find rows of several tenants, and keep those of some: how they begin."""
 FOUND = (
     "DELETE FROM agent_runs WHERE run_id IN (SELECT value FROM json_each(?))",
-    "DELETE FROM attachments WHERE attachment_id = ? AND sha256 IS NULL",
+    "DELETE FROM attachments WHERE attachment_id = ?",
+    "DELETE FROM attachments WHERE attachment_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM conversation_messages WHERE run_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM decision_log WHERE decision_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM backup_jobs WHERE job_id = ?",
@@ -196,6 +198,8 @@ FOUND = (
 )
 """Statements that find by an id what the same work has found in the tenant just before, and that have no tenant at all: how
 they begin."""
+_NEVER = re.compile(r"\(\+r\.(?:confidence|importance)\) IS NULL")
+"""A filter that no record passes, as SQLite knows by then: the plan has steps that are never taken."""
 _OTHERS = re.compile(r"\btenant_id <> (?:\?\d?|new\.tenant_id)(?!\w)")
 """Of an import, which takes no id that is of another tenant."""
 _NUMBER = re.compile(r"(?<!\?)\b\d+\b")
@@ -204,14 +208,22 @@ _TENANT = re.compile(r"\btenant_id (?:= \?|IS \?|IN \((?:\?|SELECT value ))")
 
 def may_read_whole(text: str, table: str) -> bool:
     """Return whether a statement may read a table whole. text: with single spaces."""
-    return table in SMALL or any(text.startswith(beginning) for some in WHOLE.values() for beginning in some)
+    return (
+        bool(_NEVER.search(text))
+        or table in SMALL
+        or any(text.startswith(beginning) for some in WHOLE.values() for beginning in some)
+    )
 
 
 def may_cross_tenants(text: str) -> bool:
     """Return whether a statement may find rows of several tenants."""
     excused = (ACROSS,) if _TENANT.search(text) is None else ()
     beginnings = (some for group in (NARROWED, *excused) for some in group.values())
-    return _NUMBER.sub("0", text) in _retention() or any(text.startswith(some) for some in beginnings)
+    return (
+        bool(_NEVER.search(text))
+        or _NUMBER.sub("0", text) in _retention()
+        or any(text.startswith(some) for some in beginnings)
+    )
 
 
 def may_follow_id(text: str, table: str) -> bool:
