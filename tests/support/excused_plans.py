@@ -163,6 +163,7 @@ FOUND = (
     "DELETE FROM decision_log WHERE decision_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM backup_jobs WHERE job_id = ?",
     "DELETE FROM eval_runs WHERE run_id = ?",
+    "DELETE FROM ingest_jobs WHERE job_id = ?",
     "DELETE FROM memory_episodes WHERE run_id IN (SELECT value FROM json_each(?))",
     "DELETE FROM memory_records WHERE id = ?",
     "DELETE FROM memory_records WHERE id IN (SELECT value FROM json_each(?))",

@@ -63,7 +63,7 @@ async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() 
         await deployment.store("acme", "The first one.")
         old = deployment.shards
         with in_tenant("acme"):
-            await old.sql.run("SELECT 1 FROM memory_records")
+            await old.sql.run("SELECT 1 FROM memory_records WHERE tenant_id = 'acme'")
         await deployment.moved("acme", "DB_1")
         with in_tenant("acme"):
             rows = (await old.sql.run("SELECT content FROM memory_records WHERE tenant_id = 'acme'")).rows
