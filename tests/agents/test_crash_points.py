@@ -29,6 +29,12 @@ Point = tuple[str, str]
 """The object whose call it is, and the call."""
 
 
+@pytest.fixture(autouse=True)
+def _one_flush(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run writes to D1 when it ends, however slow the machine is: each run of a scenario makes the same calls."""
+    monkeypatch.setattr("retain.agents.instance.FIRST_FLUSH_S", 3600)
+
+
 @dataclass(frozen=True)
 class Scenario:
     """A deployment, and the one request that it gets."""
