@@ -347,7 +347,8 @@ async def test_a_run_that_never_began_is_asked_for_again(deploy: Deploy, agents:
     assert desk.chat.requests[-1].messages[-1].content == "second"
 
 
-async def test_a_queued_fork_begins_when_its_instance_is_free(deploy: Deploy, agents: Agents) -> None:
+async def _queued_fork(deploy: Deploy, agents: Agents) -> tuple[Desk, Any]:
+    """Fork a run that failed while its instance is busy; return the desk, whose model holds its answers, and the fork."""
     desk = Desk(deploy, agents, calls(LOOK), REFUSED, says("other"), says("found"))
     failed = await desk.run()
     desk.chat.hold()
@@ -355,6 +356,11 @@ async def test_a_queued_fork_begins_when_its_instance_is_free(deploy: Deploy, ag
     asked = {"run_id": failed["run_id"], "turns": None, "idempotency_key": None, "by": "ann"}
     queued = await desk.deployment.ask("clerk", "fork", **asked)
     assert queued["status"] == "queued"
+    return desk, queued
+
+
+async def test_a_queued_fork_begins_when_its_instance_is_free(deploy: Deploy, agents: Agents) -> None:
+    desk, queued = await _queued_fork(deploy, agents)
     desk.chat.let_go()
     await desk.deployment.settled()
     assert (await desk.deployment.ask("clerk", "show", run_id=queued["run_id"]))["output"] == "found"
@@ -365,12 +371,7 @@ async def test_a_queued_fork_begins_when_its_instance_is_free(deploy: Deploy, ag
 async def test_a_queued_fork_does_not_begin_when_the_tokens_of_the_day_are_spent_by_then(
     deploy: Deploy, agents: Agents
 ) -> None:
-    desk = Desk(deploy, agents, calls(LOOK), REFUSED, says("other"), says("found"))
-    failed = await desk.run()
-    desk.chat.hold()
-    await desk.deployment.ask("clerk", "start", input="other", metadata={})
-    asked = {"run_id": failed["run_id"], "turns": None, "idempotency_key": None, "by": "ann"}
-    queued = await desk.deployment.ask("clerk", "fork", **asked)
+    desk, queued = await _queued_fork(deploy, agents)
     await set_numbers(desk.deployment.sql, "acme", {"runs_a_day": 0, "tokens_a_day": 1})
     desk.chat.let_go()
     await desk.deployment.settled()

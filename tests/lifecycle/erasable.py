@@ -104,12 +104,9 @@ async def remember(world: World, tenant: str) -> None:
 async def erased(world: World, tenant: str | None = None, subject: str = ANN, match: Any = "mention") -> Outcome:
     """Repeat the call until the erasure is complete; return its outcome."""
     erasure = Erasure(world.stores())
-    for _ in range(60):
-        outcome = await (erasure.erase_tenant(tenant) if tenant else erasure.erase_subject("acme", subject, match))
-        if outcome.retry_after_ms is None:
-            return outcome
-        world.clock.advance(outcome.retry_after_ms)
-    raise AssertionError("the erasure never completes")
+    return await world.completed(
+        lambda: erasure.erase_tenant(tenant) if tenant else erasure.erase_subject("acme", subject, match)
+    )
 
 
 def rows_of(world: World, tenant: str, without: tuple[str, ...] = ()) -> dict[str, list[Any]]:

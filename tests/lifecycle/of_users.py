@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -107,21 +107,11 @@ async def two_users() -> AsyncIterator[World]:
         world.close()
 
 
-async def completed(world: World, erase: Callable[[], Awaitable[Outcome]]) -> Outcome:
-    """Repeat a call until the erasure is complete; return its outcome."""
-    for _ in range(60):
-        outcome = await erase()
-        if outcome.retry_after_ms is None:
-            return outcome
-        world.clock.advance(outcome.retry_after_ms)
-    raise AssertionError("the erasure never completes")
-
-
 async def erased(world: World, user: str, tenant: str = "acme") -> Outcome:
     """Erase a user, until it is complete; return the outcome."""
-    return await completed(world, lambda: Erasure(world.stores()).erase_user(tenant, user))
+    return await world.completed(lambda: Erasure(world.stores()).erase_user(tenant, user))
 
 
 async def forgotten(world: World, text: str) -> Outcome:
     """Erase what mentions a text, until it is complete; return the outcome."""
-    return await completed(world, lambda: Erasure(world.stores()).erase_subject("acme", text, "mention"))
+    return await world.completed(lambda: Erasure(world.stores()).erase_subject("acme", text, "mention"))

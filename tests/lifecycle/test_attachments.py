@@ -16,7 +16,7 @@ from retain.attachments.attachment import MAX_UNUSED, Attachment, object_key
 from retain.attachments.removal import ARRIVING_MS, remove_owed
 from retain.attachments.store import Attachments, NewAttachment
 from retain.errors import InvalidInput, QuotaExceeded, RetainError, Unavailable
-from retain.lifecycle.erasure.eraser import Erasure, Outcome
+from retain.lifecycle.erasure.eraser import Erasure
 from retain.retention import DAY_MS
 from tests.agents.attached import PICTURE, pieces, viewers
 from tests.agents.stepped_chat import SteppedChat
@@ -187,21 +187,12 @@ async def test_a_conversation_takes_the_files_that_no_other_one_names(world: Wor
     assert await ids(world) == await objects(world) == []
 
 
-async def completed(world: World, erase: Any) -> Outcome:
-    for _ in range(60):
-        outcome: Outcome = await erase()
-        if outcome.retry_after_ms is None:
-            return outcome
-        world.clock.advance(outcome.retry_after_ms)
-    raise AssertionError("the erasure never completes")
-
-
 async def test_an_erasure_of_a_user_takes_their_files_and_no_others(world: World) -> None:
     ann = await uploaded(world, user="ann")
     others = [await uploaded(world, user="bob"), await uploaded(world)]
     await named(world, ann, user={"id": "ann"})
     erasure = Erasure(world.stores())
-    outcome = await completed(world, lambda: erasure.erase_user("acme", "ann"))
+    outcome = await world.completed(lambda: erasure.erase_user("acme", "ann"))
     assert outcome.receipt.counts["d1.attachments"] == 1
     assert outcome.receipt.counts["r2"] == 1
     assert await ids(world) == await objects(world) == [one.id for one in others]
@@ -215,7 +206,7 @@ async def test_an_erasure_of_a_user_takes_nobodys_files_that_only_runs_of_the_us
     await named(world, own, instance="second", user={"id": "ann"})
     await named(world, shared, instance="third", user={"id": "bob"})
     erasure = Erasure(world.stores())
-    outcome = await completed(world, lambda: erasure.erase_user("acme", "ann"))
+    outcome = await world.completed(lambda: erasure.erase_user("acme", "ann"))
     assert (outcome.receipt.counts["d1.attachments"], outcome.receipt.counts["r2"]) == (2, 2)
     assert await ids(world) == await objects(world) == [shared.id, other.id]
 
@@ -228,7 +219,7 @@ async def test_an_erasure_by_mention_takes_files_by_their_name_and_texts_by_thei
     kept = [await uploaded(world), await uploaded(world, b"Joann Smithers", "text/plain", name="other.txt")]
     await named(world, *gone, *kept)
     erasure = Erasure(world.stores())
-    outcome = await completed(world, lambda: erasure.erase_subject("acme", "ann smith", "mention"))
+    outcome = await world.completed(lambda: erasure.erase_subject("acme", "ann smith", "mention"))
     assert outcome.receipt.counts["r2"] == 2
     assert await ids(world) == await objects(world) == [one.id for one in kept]
     assert world.mentions("Ann Smith owes") == world.mentions("Ann Smith.png") == []
@@ -239,7 +230,7 @@ async def test_an_erasure_of_a_tenant_takes_every_object_even_without_a_row(worl
     await world.objects_store.put(object_key("acme", "stray"), b"stray")
     await world.objects_store.put(object_key("acme-2", "other"), b"other")
     erasure = Erasure(world.stores())
-    await completed(world, lambda: erasure.erase_tenant("acme"))
+    await world.completed(lambda: erasure.erase_tenant("acme"))
     assert await objects(world) == ["other"]
     for table in ("attachments", "attachment_uses", "attachment_objects"):
         assert (await world.sql.run(f"SELECT 1 FROM {table}")).rows == []
@@ -260,7 +251,7 @@ async def test_an_upload_under_way_during_an_erasure_is_not_there_afterwards(wor
     with pytest.raises(Unavailable):
         await world.attachments.store("acme", NewAttachment(None, "image/png", len(PICTURE), "ann"), slow())
     world.clock.advance(ARRIVING_MS)
-    await completed(world, lambda: erasure.erase_user("acme", "ann"))
+    await world.completed(lambda: erasure.erase_user("acme", "ann"))
     assert await ids(world) == await objects(world) == []
 
 

@@ -25,7 +25,7 @@ from retain.namespace import Namespace
 from retain.retention import DAY_MS
 from retain.tenants.register import Tenants
 from tests.e2e.puppet import order
-from tests.lifecycle.of_users import ANN, BOB, canary, completed, erased, fill, forgotten, shop, two_users
+from tests.lifecycle.of_users import ANN, BOB, canary, erased, fill, forgotten, shop, two_users
 from tests.lifecycle.tiered import items_of
 from tests.lifecycle.world import PERSON, World
 from tests.ports import raises
@@ -241,7 +241,7 @@ async def test_an_erasure_by_mention_reaches_backups(world: World) -> None:
 
 async def test_an_erased_tenant_has_no_backup(world: World) -> None:
     manifest = await backed_up(world)
-    await completed(world, lambda: Erasure(world.stores()).erase_tenant("acme"))
+    await world.completed(lambda: Erasure(world.stores()).erase_tenant("acme"))
     assert not (await world.objects_store.list("backups/")).keys
     with raises(NotFound, code="no_such_backup"):
         await restored(world, "copy", manifest.backup_id)

@@ -17,7 +17,7 @@ from retain.lifecycle.user_export import export_user_page
 from retain.limits.pages import PAGE_BYTES
 from retain.ports import SqlResult, SqlValue, Statement
 from tests.lifecycle.legacy import SEALER
-from tests.lifecycle.of_users import ANN, completed, erased, forgotten
+from tests.lifecycle.of_users import ANN, erased, forgotten
 from tests.lifecycle.world import World, living
 
 VALUE_BYTES, ITEMS = 1_000_000, 12
@@ -89,7 +89,7 @@ async def test_an_erasure_reads_few_large_values_at_once(world: World, answers: 
     if by == "mention":
         outcome = await forgotten(world, f"7 {'v' * 10}")
     else:
-        outcome = await completed(world, lambda: Erasure(world.stores()).erase_tenant("acme"))
+        outcome = await world.completed(lambda: Erasure(world.stores()).erase_tenant("acme"))
     assert outcome.receipt.state == "completed"
     assert are_small(answers)
 

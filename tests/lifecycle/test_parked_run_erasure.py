@@ -65,11 +65,7 @@ async def test_an_erased_waiting_run_leaves_no_copy_and_is_not_rebuilt(
         assert [row["run_id"] for row in await world.rows("SELECT run_id FROM parked_runs")] == [run_id]
         if lost:
             await world.lose(NAME)
-        for _ in range(60):
-            outcome = await erase(world)
-            if outcome.retry_after_ms is None:
-                break
-            world.clock.advance(outcome.retry_after_ms)
+        outcome = await world.completed(lambda: erase(world))
         await world.settled()
         assert await world.rows("SELECT * FROM parked_runs") == []
         assert lost or outcome.receipt.counts.get("durable_objects") == 1

@@ -80,11 +80,7 @@ async def test_an_erased_queued_run_leaves_nothing_and_does_not_begin(
             NAME, "SELECT 1 FROM turn_state WHERE status = 'running'"
         ):
             await asyncio.sleep(0)
-        for _ in range(60):
-            outcome = await erase(world)
-            if outcome.retry_after_ms is None:
-                break
-            world.clock.advance(outcome.retry_after_ms)
+        await world.completed(lambda: erase(world))
         await world.settled()
         assert [request.messages[-1].content for request in model.requests] == others
         assert world.mentions(SECRET) == []
@@ -133,11 +129,7 @@ async def test_a_run_that_never_began_makes_nobody_s_conversation_no_user_s(begu
         model.let_go()
         while len(model.requests) < 2 or world.local(NAME, "SELECT 1 FROM turn_state WHERE status = 'running'"):
             await asyncio.sleep(0)
-        for _ in range(60):
-            outcome = await _of_user(world)
-            if outcome.retry_after_ms is None:
-                break
-            world.clock.advance(outcome.retry_after_ms)
+        await world.completed(lambda: _of_user(world))
         await world.settled()
         assert world.mentions(SECRET) == []
         rows = await world.rows("SELECT content FROM conversation_messages WHERE role = 'user' ORDER BY message_id")

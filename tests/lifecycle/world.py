@@ -14,6 +14,7 @@ from retain.agents.definitions import AgentDefinition
 from retain.agents.identity import identity_of
 from retain.agents.methods import METHODS
 from retain.errors import RetainError
+from retain.lifecycle.erasure.eraser import Outcome
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.verification import verify_page
 from retain.memory.records.record import NewRecord, RecordSource
@@ -102,6 +103,15 @@ class World(Deployment):
         """Advance ten minutes and reconcile, so that there are no index debts and no fresh writes."""
         self.clock.advance(11 * MINUTE_MS)
         await self.stores().indexer().reconcile()
+
+    async def completed(self, erase: Callable[[], Awaitable[Outcome]]) -> Outcome:
+        """Repeat a call until the erasure is complete; return its outcome."""
+        for _ in range(80):
+            outcome = await erase()
+            if outcome.retry_after_ms is None:
+                return outcome
+            self.clock.advance(outcome.retry_after_ms)
+        raise AssertionError("the erasure never completes")
 
     async def receive(self, name: str, method: str, request: str) -> str:
         """Call a method of the object of this name, as the Durable Object's shell does."""

@@ -524,15 +524,7 @@ class RecordsMachine(CountedMachine):
     ) -> None:
         """Erase, as often as it takes, and check that no store knows of what is gone."""
 
-        async def whole() -> None:
-            for _ in range(80):
-                outcome = await work()
-                if outcome.retry_after_ms is None:
-                    return
-                self.world.clock.advance(outcome.retry_after_ms)
-            raise AssertionError("the erasure never completes")
-
-        self.attempt(fault, whole)
+        self.attempt(fault, lambda: self.world.completed(work))
         gone = modelled(self.memories[tenant])
         left = gone & self.run(self.world.known_ids())
         assert not left, "an erased record is left"
