@@ -74,8 +74,8 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
         "SELECT r.id, r.tenant_id, COALESCE(p.last_at_ms, 0) AS tried_at_ms FROM memory_records r LEFT JOIN",
         "SELECT record_id, tenant_id, attempts FROM memory_outbox WHERE state = 'owed'",
         "SELECT run_id, tenant_id FROM eval_runs WHERE state <> 'completed'",
-        "SELECT t.tenant_id, MAX(COALESCE(b.started_at_ms, 0)) AS last_at_ms FROM tenants t LEFT JOIN backup_jobs b",
         "SELECT tenant_id FROM index_jobs WHERE state <> 'completed'",
+        "SELECT t.tenant_id, MAX(COALESCE(b.started_at_ms, 0)) AS last_at_ms FROM tenants t LEFT JOIN backup_jobs b",
         "SELECT tenant_id, attachment_id FROM attachment_objects WHERE due_at_ms <= ?2",
         "SELECT tenant_id, key, kind, version, object_key FROM memory_items WHERE expires_at_ms <= ?",
         "SELECT tenant_id, key, kind, tier, version, deleted, size_bytes, key_id IS NOT NULL AS sealed, object_key,",
@@ -228,7 +228,10 @@ def may_cross_tenants(text: str) -> bool:
 
 
 def may_follow_id(text: str, table: str) -> bool:
-    """Return whether a statement may find rows of a table by an id, though no step of it finds any by a tenant."""
+    """Return whether a statement may find rows of a table by an id, though no step of it finds any by a tenant.
+
+    An import asks whether an id is of another tenant; else the id was found in the tenant before.
+    """
     return bool(_OTHERS.search(text)) or (_TENANT.search(text) is None and (table in PARTS or text.startswith(FOUND)))
 
 

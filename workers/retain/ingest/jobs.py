@@ -66,6 +66,7 @@ _OPEN = """
 SELECT * FROM ingest_jobs WHERE state <> 'completed' AND lease_until_ms <= ? AND attempts < ?
 ORDER BY updated_at_ms, job_id LIMIT ?
 """
+# The first condition is that of an index.
 _GIVE_UP = """
 UPDATE ingest_jobs SET state = 'failed', error = ?, updated_at_ms = ?
 WHERE state <> 'completed' AND state = 'running' AND lease_until_ms <= ? AND attempts >= ? RETURNING *
