@@ -102,6 +102,18 @@ async def test_a_fork_counts_what_it_does_itself(deploy: Deploy, agents: Agents)
     assert [(row["run_id"], row["turn"]) for row in episodes] == [(failed["run_id"], 1), (retried["run_id"], 2)]
 
 
+async def test_a_fork_of_a_run_that_an_earlier_version_began_is_known_by_its_model(
+    deploy: Deploy, agents: Agents
+) -> None:
+    desk = Desk(deploy, agents, REFUSED, says("hi"))
+    failed = await desk.run()
+    desk.deployment.local("clerk:acme:main", "UPDATE turn_state SET context = json_remove(context, '$.basis')")
+    await desk.fork(failed["run_id"])
+    runs = await desk.deployment.rows("SELECT model FROM agent_runs")
+    assert [row["model"] for row in runs] == ["stepped", "stepped"]
+    assert [row["model"] for row in await desk.deployment.rows("SELECT model FROM model_use")] == ["stepped"]
+
+
 async def test_a_retry_asks_for_no_second_time_what_the_user_wrote(deploy: Deploy, agents: Agents) -> None:
     desk = Desk(deploy, agents, REFUSED, says("hi"), says("hi again"))
     failed = await desk.run()

@@ -50,12 +50,18 @@ def basis_of(definition: AgentDefinition, context: AssembledContext, model: str,
     )
 
 
-def basis_now(basis: Basis | None, definition: AgentDefinition, model: str, now_ms: int) -> Basis | None:
-    """Return what the decisions of a fork rest on: the same context, read by the agent as it is defined now."""
-    if basis is None:
-        return None
+def basis_now(basis: Basis | None, definition: AgentDefinition, model: str, now_ms: int) -> Basis:
+    """Return what the decisions of a fork rest on: the same context, read by the agent as it is defined now.
+
+    basis: of the run before it, None for one that an earlier version began; of what that read nothing is known.
+    """
     policy = None if definition.decisions is None else definition.decisions.policy
-    return replace(basis, at_ms=now_ms, model=model, agent_version=_digest(definition.model_dump_json()), policy=policy)
+    now = Basis(now_ms, model, _digest(definition.model_dump_json()), policy)
+    return (
+        now
+        if basis is None
+        else replace(basis, at_ms=now_ms, model=model, agent_version=now.agent_version, policy=policy)
+    )
 
 
 class LedgerNotes:

@@ -68,7 +68,7 @@ class Forks:
         self,
         request: RunRequest,
         run_id: str,
-        basis_now: Callable[[Basis | None], Basis | None],
+        basis_now: Callable[[Basis | None], Basis],
         agent: VersionReference | None,
         accepts: Collection[FileKind],
     ) -> Callable[[], OpenRun]:

@@ -140,8 +140,8 @@ class Journal:
         """Write a fork. A retry answers the message that the run before it left unanswered, and adds none."""
         now, request, source = self._clock(), run.request, forked.run_id
         logged = {**request.logged(), "fork": to_json(forked)}
-        model = "" if run.basis is None else run.basis.model
-        start = StartFork.of(self._identity, run, logged, model, now)
+        assert run.basis is not None
+        start = StartFork.of(self._identity, run, logged, run.basis.model, now)
         self._write_begun(run, replace(start, forked_from=source), now)
         numbers = [one.seq for one in carried]
         self.log.carry(run.run_id, source, numbers, now)
