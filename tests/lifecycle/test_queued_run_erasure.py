@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, closing, suppress
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from retain.agents.calls.client import InstanceClient
 from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.identity import instance_of
+from retain.agents.runs.owed import ParkRun, QueueRun
 from retain.errors import Conflict, NotFound
 from retain.lifecycle.erasure.eraser import Erasure, Outcome
 from tests.agents.conftest import agent
@@ -119,11 +121,18 @@ async def test_erasing_one_user_leaves_the_queued_runs_of_an_instance_that_serve
         assert len(model.requests) == 2
 
 
-@pytest.mark.parametrize("begun", ["in the queue", "cancelled"])
+@pytest.mark.parametrize("begun", ["in the queue", "cancelled", "put aside"])
 async def test_a_run_that_never_began_makes_nobody_s_conversation_no_user_s(begun: str) -> None:
     async with queued() as (world, model, run_id):
         if begun == "cancelled":
             await world.ask("clerk", "cancel", run_id=run_id, by="ann", reason=None)
+        if begun == "put aside":  # D1 refused what is written of it
+            world.sql_now("DELETE FROM parked_runs WHERE run_id = ?", run_id)
+            world.sql_now("DELETE FROM agent_runs WHERE run_id = ?", run_id)
+            for number, statement in enumerate((QueueRun.NAME, ParkRun.NAME)):
+                parameters = json.dumps([run_id, "acme", "clerk", "main", SECRET, "sue"])
+                entry: dict[str, Any] = {"entry_id": number, "statement": statement, "parameters": parameters}
+                world.plant("outbox_failures", instance_key=NAME, tenant_id="acme", **entry)
         with suppress(Conflict):
             await _of_user(world)
         model.let_go()

@@ -12,6 +12,7 @@ from typing import Any, cast
 import pytest
 
 from retain.agents.identity import InstanceIdentity
+from retain.agents.schedules.owed import KeepSchedule
 from retain.errors import Conflict, NotFound
 from retain.identifiers import new_id
 from retain.ingest.extraction import ExtractedFact, SourceMessage
@@ -211,9 +212,9 @@ async def test_the_instance_of_another_user_keeps_what_it_holds(world: World) ->
     assert len(world.sql_now("SELECT 1 FROM agent_runs WHERE instance_id = 'desk-ann'")) == 1
 
 
-@pytest.mark.parametrize("lost", [False, True], ids=["known", "lost"])
+@pytest.mark.parametrize("lost", ["known", "lost", "put aside"])
 async def test_what_is_nobody_s_in_an_instance_with_a_schedule_for_the_user_stays_there_and_in_backups(
-    world: World, lost: bool
+    world: World, lost: str
 ) -> None:
     await erased(world, ANN)  # what waits for something else there
     await world.run("clerk", order(say="for nobody"), instance="shared")
@@ -225,11 +226,15 @@ async def test_what_is_nobody_s_in_an_instance_with_a_schedule_for_the_user_stay
     backups = Backups(world.stores(), 14)
     while (await backups.advance("acme")).state == "running":
         pass
-    if lost:
+    if lost == "lost":
         await world.lose("clerk:acme:shared")
+    if lost == "put aside":
+        [row] = world.sql_now("DELETE FROM schedules RETURNING schedule_id, tenant_id, user_id, request")
+        entry = {"statement": KeepSchedule.NAME, "parameters": json.dumps(list(row.values()))}
+        world.plant("outbox_failures", instance_key="clerk:acme:shared", tenant_id="acme", **entry)
     await erased(world, ANN)
     assert found(world, ANN) == set()
-    assert lost or world.local("clerk:acme:shared", "SELECT 1 FROM schedules") == []
+    assert lost == "lost" or world.local("clerk:acme:shared", "SELECT 1 FROM schedules") == []
     pages = [row[1] for name, rows in world.everything().items() if name.startswith("r2/") for row in rows]
     assert any(b"for nobody" in page for page in pages if isinstance(page, bytes))
     for table, rows in {"agent_runs": 1, "conversation_messages": 2, "memory_episodes": 1}.items():

@@ -93,5 +93,6 @@ TENANT_TABLES = (
         ("instance_key", "entry_id"),
         texts=Texts(("instance_key", "parameters", "error")),
         users="owed",
+        begun="statement NOT IN ('queue_run', 'queue_run_by', 'park_run', 'keep_schedule')",  # as of the rows themselves
     ),
 )

@@ -50,11 +50,13 @@ def serving(tables: Sequence[TenantTable]) -> str:
 def naming(tables: Sequence[TenantTable]) -> str:
     """Return the query for the instances that may hold something of the user, whether they serve them or not; as `serving`.
 
-    A schedule names a user whom its instance serves when its first time has come, and a queued run one when it begins.
+    A schedule names a user whom its instance serves when its first time has come, and a queued run one when it begins; so do
+    writes of either that were put aside.
     """
     named = [table for table in tables if table.instances and (table.users == "served" or table.begun is not None)]
     more = [_NAMED.replace("{table}", table.name) for table in named]
-    return union_of([*_serving(tables), *more]).format(tenant="?1", user="?2")
+    owed = [_OF_KEY.replace("{table}", table.name) for table in tables if table.users == "owed"]
+    return union_of([*_serving(tables), *more, *owed]).format(tenant="?1", user="?2")
 
 
 async def erase_rows_of_user(stores: Stores, job: ErasureJob) -> Slice:
@@ -143,5 +145,6 @@ def _named(tables: Sequence[TenantTable]) -> Iterator[_Part]:
 def _serving(tables: Sequence[TenantTable]) -> list[str]:
     serving = [table for table in tables if table.users == "instance and user"]
     by_name = [f"{_NAMED.replace('{table}', table.name)} AND {table.begun or 'true'}" for table in serving]
-    by_key = [_OF_KEY.replace("{table}", table.name) for table in tables if table.users == "owed"]
+    owed = [table for table in tables if table.users == "owed"]
+    by_key = [f"{_OF_KEY.replace('{table}', table.name)} AND {table.begun or 'true'}" for table in owed]
     return [*by_name, *by_key]
