@@ -13,7 +13,9 @@ from retain.host.vectors import SqliteVectorIndex
 from retain.lifecycle.moving.copying import PAGE_BYTES
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
-from retain.memory.records.record import RecordSource
+from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.scope import Scope
+from retain.memory.semantic import SemanticMemory
 from retain.ports import SqlResult, SqlValue, Statement, VectorEntry
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import working, writing
@@ -22,6 +24,7 @@ from retain.tenant_tables import TENANT_TABLES
 from tests.lifecycle.erasable import filled
 from tests.lifecycle.moving.deployment import MOVED, Rows, connection, living
 from tests.ports import raises
+from tests.support.instances import shipped_embedder
 
 
 def same(moved: Rows, before: Rows) -> None:
@@ -191,6 +194,30 @@ async def test_a_freeze_ends_by_the_database_s_clock_and_a_late_switch_is_refuse
         monkeypatch.setattr("retain.lifecycle.moving.mover.FREEZE_MS", FREEZE_MS)
         assert (await deployment.moved("default", "DB_1")).state == "completed"
         assert await deployment.recalled("default", "written") == ["Written after it."]
+
+
+async def test_what_the_scopes_hold_is_made_equal_before_the_tenant_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with living() as deployment:
+        await deployment.register("acme")
+        for number in range(3):
+            with in_tenant("acme"):
+                memory = SemanticMemory(
+                    Scope("acme", f"agent_{number}"), deployment.shards.sql, deployment.shards.index,
+                    shipped_embedder(), deployment.clock,
+                )  # fmt: skip
+                await memory.store(NewRecord("A crane lifts seven tons."), RecordSource("agent"))
+        written: list[str] = []
+        batch = SqliteSql.batch
+
+        async def watched(sql: SqliteSql, statements: Sequence[Statement]) -> Sequence[SqlResult]:
+            frozen = await deployment.databases[HOME].run("SELECT 1 FROM tenant_places WHERE state = 'frozen'")
+            if frozen.rows:
+                written.extend(text for text, _ in statements if "INTO scopes" in text)
+            return await batch(sql, statements)
+
+        monkeypatch.setattr(SqliteSql, "batch", watched)
+        move = await deployment.moved("acme", "DB_1")
+        assert (move.counts["freezes"], written) == (1, [])
 
 
 async def test_a_vector_whose_removal_is_owed_is_in_no_index_after_the_move() -> None:

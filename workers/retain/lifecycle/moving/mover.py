@@ -218,8 +218,9 @@ class Mover:
         source, target = self._sql(move.source), self._sql(move.target)
         state = await self._state(move.source, move)
         if state not in ("removing", "gone"):
-            began = self._clock()
             copy = self._copy_of(move)
+            await copy.equalise(self._named["scopes"])  # all that hold records differ, and there may be many
+            began = self._clock()
             await source.run(_FREEZE, FREEZE_MS, move.tenant_id, move.move_id)
             try:
                 number = await self._caught_up(move, copy)
