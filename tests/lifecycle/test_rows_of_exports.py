@@ -13,6 +13,7 @@ from retain.errors import InvalidInput, Misconfigured
 from retain.host.crypto import HostCrypto
 from retain.lifecycle.export import export_page
 from retain.lifecycle.importing import import_lines
+from retain.lifecycle.transfer.kinds import ROW_KINDS, RowKind
 from retain.namespace import Namespace
 from retain.sealing.pii import Sealer
 from retain.tenants.register import Tenants
@@ -110,6 +111,26 @@ OF_RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 """Kinds whose ids are made from a run's: the column, and the others."""
+
+
+OF_THE_DEPLOYMENT = {"waiting_for", "number", "version", "sent_at_ms", "request_key", "lease_until_ms"}
+"""Columns with what is under way, or with the place of a row."""
+
+
+@pytest.mark.parametrize("kind", ROW_KINDS.values(), ids=ROW_KINDS)
+async def test_a_line_has_every_column_of_its_row(world: World, kind: RowKind) -> None:
+    columns = world.sql_now(f"SELECT name FROM pragma_table_info('{kind.table}')")
+    assert {column["name"] for column in columns} - {*kind.columns} <= {"tenant_id", *OF_THE_DEPLOYMENT}
+
+
+async def test_a_run_that_is_imported_is_of_the_version_of_its_agent_and_of_who_started_it(world: World) -> None:
+    await Tenants(world.sql, world.clock).register("copy")
+    for row in (ENDED, {**ENDED, "run_id": RUN, "started_by": "person:ann@shop.example", "agent_version": 3}):
+        await import_lines(world.stores(), "copy", _row("run", row), items=items_of(world.stores()))
+    runs = world.sql_now(
+        "SELECT started_by, agent_version FROM agent_runs WHERE tenant_id = 'copy' ORDER BY agent_version"
+    )
+    assert [tuple(row.values()) for row in runs] == [(None, None), ("person:ann@shop.example", 3)]
 
 
 async def test_what_an_export_has_is_imported_page_by_page_and_once(world: World) -> None:
