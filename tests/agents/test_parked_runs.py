@@ -239,6 +239,22 @@ async def approved_and_lost(one: Desk, fault: Fault | None = None) -> list[tuple
     return reached
 
 
+async def test_a_run_of_another_tenant_is_not_rebuilt_where_instances_and_keys_have_the_same_names() -> None:
+    async with desk() as one:
+        theirs = await one.ask()
+        await one.deployment.lose(NAME)
+        with pytest.raises(NotFound):
+            await one.deployment.ask("clerk", "show", tenant="other", run_id=theirs)
+        assert one.deployment.local("clerk:other:main", "SELECT name FROM sqlite_master") == []
+        waiting = await one.deployment.run("clerk", "pay AB-1", tenant="other", key="k")
+        assert waiting["run_id"] != theirs
+        with pytest.raises(NotFound):
+            await one.deployment.ask("clerk", "show", tenant="other", run_id=theirs)
+        await one.deployment.settled()
+        assert sorted(await one.parked()) == [theirs, waiting["run_id"]]
+        assert (await one.show(theirs))["status"] == "waiting"
+
+
 async def test_a_run_whose_wait_has_ended_is_never_rebuilt_so_no_call_is_made_twice() -> None:
     async with desk() as one:
         points = different(await approved_and_lost(one))

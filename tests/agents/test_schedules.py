@@ -402,6 +402,21 @@ async def test_two_schedules_that_have_one_key_since_a_loss_are_both_rebuilt(des
     assert (await scheduled(desk, "first", key="k", **HOURLY))["schedule_id"] == made[0]["schedule_id"]
 
 
+async def test_a_schedule_of_another_tenant_is_not_rebuilt_where_instances_and_keys_have_the_same_names(
+    desk: Deployment,
+) -> None:
+    theirs = (await scheduled(desk, key="k", **HOURLY))["schedule_id"]
+    await desk.lose(NAME)
+    request = {"input": "look", "metadata": {}, "idempotency_key": "k"}
+    made = await desk.ask("clerk", "schedule", tenant="other", request=request, at_ms=None, **HOURLY)
+    assert made["schedule_id"] != theirs
+    with pytest.raises(NotFound):
+        await desk.ask("clerk", "change_schedule", tenant="other", schedule_id=theirs, state="paused")
+    [mine] = desk.local("clerk:other:main", "SELECT schedule_id FROM schedules")
+    assert mine["schedule_id"] == made["schedule_id"]
+    assert (await changed(desk, theirs))["state"] == "active"
+
+
 async def test_the_daily_work_finds_a_schedule_whose_object_has_lost_its_storage(desk: Deployment) -> None:
     made = await scheduled(desk, **HOURLY)
     await desk.lose(NAME)

@@ -44,8 +44,8 @@ def shop(chat: ObedientChat | None = None) -> World:
     return World(agents(), lambda _: model)
 
 
-async def fill(world: World, user: str) -> None:
-    """Let the canaries of a user in."""
+async def fill(world: World, user: str, tenant: str = "acme") -> None:
+    """Let the canaries of a user of a tenant in."""
 
     def of(door: str) -> str:
         return canary(user, door)
@@ -58,38 +58,38 @@ async def fill(world: World, user: str) -> None:
         {"agent": "helper", "input": order(("store_memory", {"content": of("delegated")}), say="ok")},
     )
     first = order(say=f"Before anybody signed in: {of('said')}")
-    await world.run("clerk", first, instance=f"desk-{name}")
+    await world.run("clerk", first, tenant=tenant, instance=f"desk-{name}")
     whole = order(store, note, hand_on, say=of("said"))
-    await world.run("clerk", whole, instance=f"desk-{name}", user={"id": user, "name": of("said")})
+    await world.run("clerk", whole, tenant=tenant, instance=f"desk-{name}", user={"id": user, "name": of("said")})
     await world.settled()
     person = RecordSource("person")
-    await world.memory("acme", "clerk", house="shop", user_id=user).store(NewRecord(of("seeded")), person)
-    everywhere = world.memory("acme", user_id=user)
+    await world.memory(tenant, "clerk", house="shop", user_id=user).store(NewRecord(of("seeded")), person)
+    everywhere = world.memory(tenant, user_id=user)
     gone = await everywhere.store(NewRecord(of("deleted")), person)
     await everywhere.delete(gone.id, person)
     await everywhere.store(NewRecord(of("shared-user")), person)
     scope = everywhere.scope.scope_id
     ingest: dict[str, Any] = {
-        "tenant_id": "acme",
+        "tenant_id": tenant,
         "scope_id": scope,
-        "job_id": f"job-{name}",
+        "job_id": f"job-{tenant}-{name}",
         "conversation": of("ingested"),
     }
     world.plant("ingest_jobs", **ingest, state="running", user_id=user)
     message = {**ingest, "position": 0, "message_index": 0}
     world.plant("ingest_messages", **message, speaker="Ann", content=of("ingested"), state="received")
-    place = Namespace("shop", "acme", f"session-{name}")
-    hot = MemoryBuilder(place, world.clock).with_hot(KvHot(world.kv)).with_warm(SqlWarm(world.sql, "acme", world.clock))
+    place = Namespace("shop", tenant, f"session-{name}")
+    hot = MemoryBuilder(place, world.clock).with_hot(KvHot(world.kv)).with_warm(SqlWarm(world.sql, tenant, world.clock))
     await hot.with_rules(write_through=False).build().put("cart", "2", of("item"), user_id=user)
     builder = MemoryBuilder(place, world.clock).with_hot(KvHot(world.kv))
-    builder = builder.with_warm(SqlWarm(world.sql, "acme", world.clock)).with_cold(ObjectsCold(world.objects_store))
+    builder = builder.with_warm(SqlWarm(world.sql, tenant, world.clock)).with_cold(ObjectsCold(world.objects_store))
     items = builder.build()
     for kind in ("cart", "conversation", "order_history", "session_state"):
         await items.put(kind, "1", of("item"), user_id=user)
-    failed = json.dumps(["run", "acme", "clerk", "lost", None, of("said"), "model", 1, user])
-    key = f"clerk:acme:lost-{name}"
-    world.plant("outbox_failures", instance_key=key, entry_id=1, tenant_id="acme", parameters=failed)
-    more = {"instance_key": key, "entry_id": 2, "tenant_id": "acme", "parameters": json.dumps([of("said")])}
+    failed = json.dumps(["run", tenant, "clerk", "lost", None, of("said"), "model", 1, user])
+    key = f"clerk:{tenant}:lost-{name}"
+    world.plant("outbox_failures", instance_key=key, entry_id=1, tenant_id=tenant, parameters=failed)
+    more = {"instance_key": key, "entry_id": 2, "tenant_id": tenant, "parameters": json.dumps([of("said")])}
     world.plant("outbox_failures", **more)
 
 

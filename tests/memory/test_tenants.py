@@ -84,3 +84,14 @@ async def test_a_tenant_that_was_seen_is_not_looked_up_again_for_a_minute(regist
     await register.tenants.require("default")
     await register.tenants.require("default")
     assert register.asked == before + 1
+
+
+async def test_a_limit_is_of_one_tenant(register: Register) -> None:
+    for tenant in ("acme", "beta"):
+        await register.tenants.register(tenant)
+        register.clock.advance(1)
+    await register.tenants.limit("beta", max_memories_per_user=7)
+    for tenant, most in (("acme", None), ("beta", 7)):
+        shown = await register.tenants.show(tenant)
+        assert (shown.tenant, shown.max_memories_per_user) == (tenant, most)
+        assert await register.tenants.max_memories_per_user(tenant) == most

@@ -110,6 +110,34 @@ async def test_a_move_that_begins_while_another_ends_keeps_its_record_of_changes
         assert limits(deployment, "DB_2", "acme") == [(7,)]
 
 
+async def test_a_tenant_that_leaves_takes_its_own_changes_alone_and_waits_for_nobody_else_s(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("retain.lifecycle.moving.mover.CHANGES", 1)
+    with living() as deployment:
+        other = await moving(deployment, "catch_up")
+        move = await deployment.mover.start("default", "DB_2", "person:bob")
+        move = await advanced(deployment, deployment.mover, move, "catch_up")
+        for tenant in ("default", "acme", "default", "default"):
+            await set_limit(deployment, tenant)
+        await deployment.store("acme", "Stored meanwhile.")
+        home = deployment.databases[HOME]
+        await home.run("INSERT INTO eval_scratches VALUES ('scratch', 'acme', 'run', 0, '[]', NULL, 0)")
+        assert (await deployment.moved("default", "DB_2", most=20)).state == "completed"
+        await home.run("DELETE FROM eval_scratches")
+        assert (await advanced(deployment, deployment.mover, other)).state == "completed"
+        assert (limits(deployment, "DB_2", "default"), limits(deployment, "DB_1", "acme")) == ([(7,)], [(7,)])
+
+
+async def test_a_tenant_moves_while_another_one_is_erased() -> None:
+    with living() as deployment:
+        await deployment.databases[HOME].run(
+            "INSERT INTO erasure_receipts (receipt_id, tenant_id, kind, state, request_digest, request, salt, step, counts,"
+            " started_at_ms, updated_at_ms) VALUES ('r', 'acme', 'user', 'running', '', '{}', '', 'rows', '{}', 0, 0)"
+        )
+        assert (await deployment.moved("default", "DB_1")).state == "completed"
+
+
 async def test_a_worker_that_is_late_overwrites_nothing_that_was_written_after_the_switch() -> None:
     with living() as deployment:
         await deployment.register("acme")
