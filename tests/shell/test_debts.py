@@ -27,7 +27,12 @@ async def test_debts_are_counted_for_their_tenant_alone(worker: Worker) -> None:
     assert [debt["count"] for debt in others] == [0] * 7
 
 
-async def test_open_jobs_of_others_are_not_counted(worker: Worker) -> None:
+async def test_open_jobs_of_others_are_not_counted_however_many_there_are(worker: Worker) -> None:
+    await worker.rows(
+        "WITH RECURSIVE n (number) AS (SELECT 3 UNION ALL SELECT number + 1 FROM n WHERE number < 10003)"
+        " INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, conversation, state, received, duplicate, rejections,"
+        " created_at_ms, updated_at_ms) SELECT 'j' || number, 'other', 'tenant', 'chat', 'failed', 1, 0, '[]', 0, 0 FROM n"
+    )
     for number, tenant in enumerate(("other", "acme", "other")):
         await worker.rows(
             "INSERT INTO ingest_jobs (job_id, tenant_id, scope_id, conversation, state, received, duplicate, rejections,"

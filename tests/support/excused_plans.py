@@ -142,10 +142,6 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
 }
 """Statements that find rows of several tenants, and name none: how they begin."""
 NARROWED: Mapping[str, tuple[str, ...]] = {
-    "the open ones of all tenants, which an index has, and the tenant's among them": (
-        "SELECT COUNT(*) AS count, MIN(at_ms) AS oldest FROM (SELECT created_at_ms AS at_ms FROM (SELECT * FROM eval_runs",
-        "SELECT COUNT(*) AS count, MIN(at_ms) AS oldest FROM (SELECT created_at_ms AS at_ms FROM (SELECT * FROM",
-    ),
     "of what the vector index found, whether it is the tenant's": (
         "SELECT json_group_array(json_array(r.id, r.recorded_at_ms, +r.tenant_id = ? AND +r.scope_id IN",
     ),

@@ -9,10 +9,12 @@ from retain.ports import Sql, Statement
 
 DebtKind = Literal["vectors", "deliveries", "ingests", "erasures", "reindexing", "backups", "restores", "evaluations"]
 MOST_COUNTED = 10_000
-"""Debts of a kind are counted up to this number, and open jobs of all tenants are read up to it."""
-_OPEN_JOBS = (
-    "SELECT {at} AS at_ms FROM (SELECT * FROM {table} WHERE state <> 'completed' LIMIT {most}) WHERE tenant_id = ?"
-)
+"""Debts of a kind are counted up to this number, and open ones are sought among so many of a tenant's newest jobs."""
+_OPEN_JOBS = """
+SELECT at_ms FROM (
+  SELECT created_at_ms AS at_ms, state FROM {table} WHERE tenant_id = ? ORDER BY {newest} DESC LIMIT {most})
+WHERE state <> 'completed'
+"""
 _JOBS = "SELECT started_at_ms AS at_ms FROM backup_jobs WHERE tenant_id = ? AND kind = '{kind}' AND state = 'running'"
 _DELIVERIES = """
 SELECT at_ms FROM webhook_deliveries WHERE tenant_id = ? AND status <> 'delivered' AND status = 'pending'
@@ -20,12 +22,12 @@ SELECT at_ms FROM webhook_deliveries WHERE tenant_id = ? AND status <> 'delivere
 _WAITING: dict[DebtKind, str] = {
     "vectors": "SELECT at_ms FROM memory_outbox WHERE tenant_id = ? AND state = 'owed'",
     "deliveries": _DELIVERIES,
-    "ingests": _OPEN_JOBS.format(at="created_at_ms", table="ingest_jobs", most=MOST_COUNTED),
+    "ingests": _OPEN_JOBS.format(table="ingest_jobs", newest="created_at_ms", most=MOST_COUNTED),
     "erasures": "SELECT started_at_ms AS at_ms FROM erasure_receipts WHERE tenant_id = ? AND state = 'running'",
     "reindexing": "SELECT started_at_ms AS at_ms FROM index_jobs WHERE tenant_id = ? AND state <> 'completed'",
     "backups": _JOBS.format(kind="backup"),
     "restores": _JOBS.format(kind="restore"),
-    "evaluations": _OPEN_JOBS.format(at="created_at_ms", table="eval_runs", most=MOST_COUNTED),
+    "evaluations": _OPEN_JOBS.format(table="eval_runs", newest="run_id", most=MOST_COUNTED),
 }
 
 

@@ -179,7 +179,8 @@ RESOURCE: Resource[AdminContext] = Resource(
                     200,
                     '`{"debts"}`: of each `kind` the `count`, 10,000 at most, and `oldest_at_ms`, null without any.'
                     " `vectors`: memories that the index is owed; `deliveries`: messages to webhooks; open `ingests`,"
-                    " `erasures`, `reindexing`, `backups`, `restores` and `evaluations`",
+                    " `erasures`, `reindexing`, `backups`, `restores` and `evaluations`; `ingests` and `evaluations` are"
+                    " those among the tenant's newest 10,000",
                     model=DebtsJson,
                 ),
             ),
