@@ -192,3 +192,23 @@ async def test_an_item_that_is_put_for_a_user_while_the_erasure_waits_is_erased_
         worker.clock.advance(KEPT_MS)
     assert (states[0], states[-1]) == (202, 200)
     assert await worker.rows("SELECT * FROM memory_items") == []
+
+
+async def test_a_restore_waits_for_an_erasure_of_the_tenant_whose_backup_it_reads_wherever_that_lives(
+    worker: Worker,
+) -> None:
+    await worker.tenant("other")
+    for _ in range(12):
+        await worker.request("POST", "/admin/tenants/other/shard", {"shard": "DB_1"})
+        worker.clock.advance(KEPT_MS)
+    for _ in range(3):
+        await worker.request("POST", "/admin/tenants/other/backups")
+    receipt = (
+        "INSERT INTO erasure_receipts (receipt_id, tenant_id, kind, state, request_digest, request, salt, step, counts,"
+        " started_at_ms, updated_at_ms) VALUES ('r', 'other', 'user', 'running', '', '{}', '', 'rows', '{}', 0, 0)"
+    )
+    connection(worker.shards["DB_1"].store).execute(receipt)
+    refused = await worker.request("POST", f"{ADMIN}/restore", {"from": "other"})
+    assert (refused.status, refused.content["code"]) == (409, "erasure_running")
+    connection(worker.shards["DB_1"].store).execute("DELETE FROM erasure_receipts")
+    assert (await worker.request("POST", f"{ADMIN}/restore", {"from": "other"})).status in (200, 202)

@@ -15,6 +15,7 @@ from retain.json_text import read_own_json
 from retain.ledgers.errors import Trouble, park, settle
 from retain.lifecycle.stores import Stores
 from retain.ports import Row, Statement
+from retain.shards.place import in_tenant
 
 JobKind = Literal["backup", "restore"]
 
@@ -24,9 +25,7 @@ VALUES (?, ?, ?, 'running', ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _OPEN = "SELECT * FROM backup_jobs WHERE tenant_id = ? AND kind = ? AND state = 'running'"
 _JOB = "SELECT * FROM backup_jobs WHERE job_id = ? AND tenant_id = ?"
-_ERASING = """
-SELECT 1 FROM erasure_receipts WHERE tenant_id IN (SELECT value FROM json_each(?)) AND state = 'running' LIMIT 1
-"""
+_ERASING = "SELECT 1 FROM erasure_receipts WHERE tenant_id = ? AND state = 'running' LIMIT 1"
 _NOT_ERASING = """NOT EXISTS (SELECT 1 FROM erasure_receipts e WHERE e.tenant_id = backup_jobs.tenant_id
   AND e.state = 'running')"""
 _OWN = f"job_id = ?1 AND state = 'running' AND lease_until_ms = ?2 AND {_NOT_ERASING}"
@@ -102,10 +101,15 @@ class BackupJobs:
     async def refuse_while_erasing(self, *tenants: str) -> None:
         """Refuse work while something of a tenant is being erased: it would keep, or bring back, what is to go.
 
-        Raises: Conflict (code `erasure_running`).
+        Each is asked for where it lives. Raises: Conflict (code `erasure_running`); Unavailable.
         """
-        if (await self._sql.run(_ERASING, json.dumps(tenants))).rows:
-            raise Conflict("an erasure of the tenant is running; ask again when it is complete", code="erasure_running")
+        for tenant_id in dict.fromkeys(tenants):
+            with in_tenant(tenant_id):
+                erasing = await self._sql.run(_ERASING, tenant_id)
+            if erasing.rows:
+                raise Conflict(
+                    "an erasure of the tenant is running; ask again when it is complete", code="erasure_running"
+                )
 
     async def find_open(self, tenant_id: str, kind: JobKind) -> BackupJob | None:
         """Return the tenant's open job of a kind, or None."""
