@@ -227,17 +227,31 @@ async def test_a_row_that_names_its_user_and_time_was_erased_whatever_its_line_s
     assert {line["kind"] for line in of_ann} >= {"message", "run", "conversation"}
 
 
-async def test_a_tenant_gets_no_more_than_100_agents_by_an_import(world: World) -> None:
-    def agent(number: int, version: int = 1, definition: str | None = "{}") -> str:
-        row = {
-            "agent_type": f"a{number}",
-            "version": version,
-            "definition": definition,
-            "digest": "",
-            "restored_from": None,
-        }
-        return _row("agent", {**row, "created_by": "person:ann", "created_at_ms": 7})
+def agent(number: int, version: int = 1, definition: str | None = "{}", at_ms: int = 7) -> str:
+    row = {
+        "agent_type": f"a{number}",
+        "version": version,
+        "definition": definition,
+        "digest": "",
+        "restored_from": None,
+    }
+    return _row("agent", {**row, "created_by": "person:ann", "created_at_ms": at_ms})
 
+
+async def test_an_import_brings_no_version_back_that_is_older_than_the_current_one(world: World) -> None:
+    now_ms = world.clock()
+    own = {"tenant_id": "acme", "digest": "d", "definition": '{"description": "now"}', "created_at_ms": now_ms}
+    world.plant("agent_versions", agent_type="a0", version=2, **own)
+    lines = "\n".join([agent(0, 1), agent(0, 2), agent(0, 3), agent(0, 4, None), agent(1, 1), agent(1, 2)])
+    assert (await import_lines(world.stores(), "acme", lines)).rows == 3
+    versions = "SELECT MAX(version) AS newest, COUNT(*) AS n FROM agent_versions WHERE agent_type = 'a0'"
+    assert world.sql_now(versions) == [{"newest": 2, "n": 2}]
+    world.clock.advance(120_000)
+    assert (await import_lines(world.stores(), "acme", agent(0, 3, at_ms=now_ms + 90_000))).rows == 1
+    assert world.sql_now(versions) == [{"newest": 3, "n": 3}]
+
+
+async def test_a_tenant_gets_no_more_than_100_agents_by_an_import(world: World) -> None:
     stores = world.stores()
     had = len(world.sql_now("SELECT DISTINCT agent_type FROM agent_versions WHERE tenant_id = 'acme'"))
     lines = [agent(number) for number in range(120)]

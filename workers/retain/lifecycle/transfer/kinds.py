@@ -73,6 +73,9 @@ _NO_RUN_OF_OTHERS = """NOT EXISTS (SELECT 1 FROM agent_runs r
 _OTHER_AGENTS = """(SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id
   AND v.agent_type <> new.agent_type AND v.definition IS NOT NULL AND v.version = (
     SELECT MAX(n.version) FROM agent_versions n WHERE n.tenant_id = v.tenant_id AND n.agent_type = v.agent_type))"""
+_NO_NEWER_VERSION = """NOT EXISTS (SELECT 1 FROM agent_versions v WHERE v.tenant_id = new.tenant_id
+  AND v.agent_type = new.agent_type AND v.version < new.version AND v.created_at_ms > new.created_at_ms + 60000)"""
+"""The greatest version is the current one: an older one must not replace the tenant's own. Clocks differ by less."""
 _HAS_RUN = "EXISTS (SELECT 1 FROM agent_runs r WHERE r.run_id = new.run_id AND r.tenant_id = new.tenant_id)"
 
 ROW_KINDS: Mapping[str, RowKind] = {
@@ -311,7 +314,7 @@ ROW_KINDS: Mapping[str, RowKind] = {
             history=True,
             needs="new.version > 0 AND COALESCE(length(CAST(new.definition AS BLOB)), 0) <= 65536"
             " AND (SELECT COUNT(*) FROM agent_versions v WHERE v.tenant_id = new.tenant_id) < 2000"
-            f" AND (new.definition IS NULL OR {_OTHER_AGENTS} < 100)",
+            f" AND (new.definition IS NULL OR {_OTHER_AGENTS} < 100) AND {_NO_NEWER_VERSION}",
             counted=True,
         ),
         RowKind(
