@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from hashlib import sha256
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -15,7 +16,7 @@ from retain.contracts.backends.chat_sql import SqlChatMemory
 from retain.contracts.backends.vector_indexed import IndexedVectorMemory
 from retain.contracts.backends.vector_sql import SqlVectorMemory
 from retain.contracts.vectors import VectorDocument
-from retain.errors import Conflict, InvalidInput, Misconfigured
+from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound
 from retain.gateway.credentials import credential_name
 from retain.gateway.keys import STORED_PREFIX
 from retain.gateway.tool_config import tool_name_in_kv
@@ -27,10 +28,15 @@ from retain.memory.scope import Scope
 from retain.models.chat import ChatMessage
 from retain.namespace import Namespace
 from retain.tenant_tables import TENANT_TABLES
+from retain.tenants.register import Tenants
 from retain.tenants.tables import TenantTable
+from tests.e2e.puppet import order
 from tests.lifecycle import legacy
 from tests.lifecycle.erasable import ANN, erased, filled, rows_of
 from tests.lifecycle.world import PERSON, World, living
+from tests.ports import raises
+from tests.support.instances import HOUR_MS, catalogue
+from tests.support.obedient_chat import ObedientChat
 from tools.paths import ROOT
 
 
@@ -193,6 +199,28 @@ async def test_an_erased_tenant_accepts_no_conversations_and_no_documents(world:
         await SqlChatMemory(world.sql, place).save([ChatMessage("user", "Hi.")])
     with pytest.raises(Conflict):
         await SqlVectorMemory(world.sql, place, dimensions=2, model="m").store([VectorDocument("a", "a", [1.0, 0.0])])
+
+
+async def test_an_erased_tenant_begins_no_runs_and_keeps_no_schedule_where_the_erasure_is_not_known_yet() -> None:
+    plain = {"type": "clerk", "description": "Helps.", "instructions": "Help.", "working_memory": True}
+    with closing(World(catalogue(plain), lambda _: ObedientChat())) as world:
+        tenants = Tenants(world.sql, world.clock)
+        await tenants.register("acme")
+        await erased(world, "acme")
+        world.clock.advance(HOUR_MS)
+        with raises(NotFound, code="unknown_tenant"):
+            await world.run("clerk", order(say="after it"))
+        request = {"input": order(say="hourly"), "metadata": {}}
+        hourly: dict[str, Any] = {"cron": "0 * * * *", "timezone": "UTC", "at_ms": None}
+        await world.ask("clerk", "schedule", request=request, **hourly)
+        world.clock.advance(HOUR_MS)
+        await world.fire_alarms()
+        await world.settled()
+        left = {name for name, rows in rows_of(world, "acme").items() if rows}
+        assert left == {"object clerk:acme:main/identity"}
+        assert world.local("clerk:acme:main", "SELECT 1 FROM schedules") == []
+        await tenants.register("acme")
+        assert (await world.run("clerk", order(say="again")))["output"] == "again"
 
 
 async def test_erasing_by_subject_erases_only_its_records_and_their_past(world: World) -> None:

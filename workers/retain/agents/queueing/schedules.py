@@ -234,6 +234,9 @@ class Schedules:
         """Note that the run did not begin: it is tried again for a while, if that may help."""
         if self._table.get(schedule.schedule_id) != schedule:
             return  # it was paused, deleted or erased meanwhile
+        if error.code == "unknown_tenant":  # the tenant was erased when the schedule was created
+            self._ports.local.atomically(partial(self._drop, schedule.schedule_id))
+            return
         now, planned_ms = self._ports.clock(), schedule.next_at_ms or 0
         refused = replace(schedule, last_error=error.code)
         passing = isinstance(error, Unavailable | RateLimited) or error.code == "instance_busy"
