@@ -129,6 +129,31 @@ async def test_a_tenant_that_is_erased_while_it_moves_leaves_nothing_and_may_com
     assert [one["content"] for one in listed] == ["It begins again."]
 
 
+@pytest.mark.parametrize("replayed", [False, True], ids=["asked for again", "replayed"])
+async def test_an_erasure_that_stopped_during_a_move_is_settled_in_the_ledger_after_it(
+    worker: Worker, replayed: bool
+) -> None:
+    await worker.request("POST", f"{ADMIN}/memories", {"content": "The vault code is 7."})
+    await step(worker)
+    for index in worker.indexes.values():
+        index.down = True
+    for _ in range(3):
+        await worker.request("DELETE", f"{ADMIN}?confirm=acme")
+    parked = "/admin/errors?stage=erasure&state=parked"
+    [error] = (await worker.request("GET", parked)).content["errors"]
+    for index in worker.indexes.values():
+        index.down = False
+    again = ("POST", f"/admin/errors/{error['error_id']}/replay") if replayed else ("DELETE", f"{ADMIN}?confirm=acme")
+    for _ in range(40):
+        assert (await worker.request(*again)).status in (200, 202)
+        if not (await worker.request("GET", parked)).content["errors"]:
+            break
+        worker.clock.advance(KEPT_MS)
+        await worker.cron(CATCH_UP)
+    assert (await worker.request("GET", parked)).content["errors"] == []
+    assert await left(worker, "acme") == {HOME: set(), "DB_1": set()}
+
+
 async def test_a_run_that_waits_is_answered_after_the_move_even_if_its_object_lost_its_storage(worker: Worker) -> None:
     begun = await worker.request("POST", f"{AGENTS}/clerk/run", {"input": "pay", "instance_id": "till"})
     assert begun.status == 202

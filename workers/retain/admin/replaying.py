@@ -28,6 +28,7 @@ from retain.lifecycle.erasure.eraser import Erasure
 from retain.lifecycle.reindexing import Reindexing
 from retain.lifecycle.stores import Stores
 from retain.memory.scope import Scope
+from retain.shards.place import everywhere, in_tenant
 from retain.tenants.attribution import acting_principal
 
 CallTool = Callable[[str, str, JsonObject, str], Awaitable[tuple[int, bytes]]]
@@ -234,11 +235,13 @@ class Replaying:
         return _Done(outcome, status < 400)
 
     async def _erasure(self, receipt_id: str) -> _Done:
-        rows = (await self._sql.run(_RECEIPT, receipt_id)).rows
+        with everywhere():  # that of a tenant is parked on the first database, wherever the tenant lives
+            rows = (await self._sql.run(_RECEIPT, receipt_id)).rows
         if not rows:
             raise _not_replayable("the receipt is no longer kept")
-        erasure = Erasure(self._ports.stores)
-        outcome = await erasure.resume(await erasure.receipt(rows[0]["tenant_id"], receipt_id))
+        tenant_id, erasure = rows[0]["tenant_id"], Erasure(self._ports.stores)
+        with in_tenant(tenant_id):
+            outcome = await erasure.resume(await erasure.receipt(tenant_id, receipt_id))
         return _Done({"state": outcome.receipt.state}, outcome.retry_after_ms is None)
 
 

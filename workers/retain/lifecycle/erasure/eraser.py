@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,6 +25,7 @@ from retain.lifecycle.erasure.user import marking
 from retain.lifecycle.stores import Stores
 from retain.lifecycle.terms import MAX_TERM_BYTES, Term
 from retain.ports import Statement
+from retain.shards.place import at_home
 
 SLICES_PER_CALL = 20
 SLICES_TO_COMPLETE = 80
@@ -101,17 +102,22 @@ class Erasure:
         try:
             outcome = await self._advance(receipt)
             if outcome.retry_after_ms is None:
-                await settle(self._stores.sql, self._stores.clock(), _place(receipt))
+                await self._settle(receipt)
             return outcome
         except RetainError as error:
             note = self._receipts.note_error(receipt.receipt_id, error.code, self._stores.clock())
             await noted("an erasure", receipt.receipt_id, error.code, note)
-            place = _place(receipt)
-            await park(self._stores.sql, Trouble(place[1], place[2], error.code, self._stores.clock(), place[0]))
+            tenant_id, stage, concerns = _place(receipt)
+            with _ledger_of(receipt):
+                await park(self._stores.sql, Trouble(stage, concerns, error.code, self._stores.clock(), tenant_id))
             with suppress(RetainError):  # the last slice may have been committed, and only its answer lost
                 if (await self._receipts.get(receipt.tenant_id, receipt.receipt_id)).state == "completed":
-                    await settle(self._stores.sql, self._stores.clock(), place)
+                    await self._settle(receipt)
             raise
+
+    async def _settle(self, receipt: ErasureReceipt) -> None:
+        with _ledger_of(receipt):
+            await settle(self._stores.sql, self._stores.clock(), _place(receipt))
 
     async def receipt(self, tenant_id: str, receipt_id: str) -> ErasureReceipt:
         """Return a receipt. Raises: InvalidInput; NotFound (code `no_such_receipt`)."""
@@ -166,6 +172,11 @@ class Erasure:
 def _place(receipt: ErasureReceipt) -> tuple[str, Stage, str]:
     """Return the place in the error ledger: the deployment's for a tenant's erasure, which leaves no row of the tenant."""
     return "" if receipt.kind == "tenant" else receipt.tenant_id, "erasure", receipt.receipt_id
+
+
+def _ledger_of(receipt: ErasureReceipt) -> AbstractContextManager[None]:
+    """Be where the error ledger has what concerns an erasure: the deployment's rows do not move with the tenant."""
+    return at_home() if receipt.kind == "tenant" else nullcontext()
 
 
 def _begun(tenant_id: str, kind: Kind, request: Mapping[str, object], now_ms: int) -> list[Statement]:
