@@ -12,7 +12,11 @@ most words of it).
 some 2,400 turns each, and ten situations a car whose right setting rests on what was said. The evidence of a situation are
 the turns, within twenty minutes of the time of each event that it rests on, with the most words of its description.
 
-    python -m benchmarks.preferences --prefeval path/to/PrefEval --cars path/to/VehicleMemBench folder
+*CarMem* (no licence, https://github.com/johanneskirmayr/CarMem): a hundred people who each have ten short talks with the
+voice of their car, each of which shows a preference, and ten later requests that the preference matters for. The evidence is
+the turn of the driver with the most words of the preference. Two files: of turns, and of each talk as one text (`talks`).
+
+    python -m benchmarks.preferences --prefeval path/to/PrefEval --cars path/to/VehicleMemBench --voices path/to/CarMem folder
     make bench-recall DATA=folder
 """
 
@@ -132,6 +136,29 @@ def cars(folder: Path) -> Iterator[dict[str, Any]]:
         yield {"items": items, "questions": questions}
 
 
+def voices(folder: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
+    """Yield what each person and their car said, and their later requests. whole: each talk is one item."""
+    for line in (folder / "dataset" / "dataset" / "dataset.jsonl").read_text("utf-8").splitlines():
+        items: list[dict[str, Any]] = []
+        questions = []
+        for number, talk in enumerate(read_own_json(line)["data"]):
+            turns = [(who.lower(), text) for turn in talk["extraction_conversation"] for who, text in turn.items()]
+            category, *_, preferred = talk["user_preference"].split("; ")
+            wanted = _words(preferred)
+            most, stated = max(
+                (len(wanted & _words(text)), -place) for place, (who, text) in enumerate(turns) if who == "user"
+            )
+            if whole:
+                turns, most, stated = [("?", "\n".join(f"{who}: {text}" for who, text in turns))], 1, 0
+            evidence = _add(items, f"{number}", 2 * number, turns)[-stated]
+            if most:
+                asked = talk["next_conversation_question"]
+                questions.append({"text": asked, "category": category, "before": None, "evidence": [evidence]})
+        if whole:
+            items = [item | {"session": None, "speaker": None} for item in items]
+        yield {"items": items, "questions": questions}
+
+
 def _turn_of(event: str, items: Sequence[Mapping[str, Any]], times: Sequence[datetime]) -> str | None:
     """Return the id of the turn that has most words of an event's description, at its time; the first of several."""
     match = _EVENT.match(event)
@@ -166,6 +193,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Write data sets of preferences in the form of benchmarks.recall.")
     parser.add_argument("--prefeval", type=Path, help="a clone of PrefEval")
     parser.add_argument("--cars", type=Path, help="a clone of VehicleMemBench")
+    parser.add_argument("--voices", type=Path, help="a clone of CarMem")
     parser.add_argument("into", type=Path, help="the folder to write to")
     options = parser.parse_args()
     if options.prefeval:
@@ -173,6 +201,9 @@ def main() -> None:
             write(options.into / f"prefeval-{form}.jsonl.gz", prefeval(options.prefeval, form))
     if options.cars:
         write(options.into / "cars.jsonl.gz", cars(options.cars))
+    if options.voices:
+        write(options.into / "voices.jsonl.gz", voices(options.voices, whole=False))
+        write(options.into / "voices-talks.jsonl.gz", voices(options.voices, whole=True))
 
 
 if __name__ == "__main__":

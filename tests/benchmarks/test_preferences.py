@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.preferences import FORMS, cars, prefeval
+from benchmarks.preferences import FORMS, cars, prefeval, voices
 from benchmarks.recall import conversations, measure, write
 from tests.support.instances import shipped_embedder
 
@@ -97,3 +97,35 @@ async def test_the_evidence_of_an_event_is_the_turn_of_its_time_with_most_of_its
     assert list(conversations(into)) == [car]
     measured = await measure(into, shipped_embedder())
     assert [scores[1] for scores in measured["retain", "all"]] == [1.0, 1.0]
+
+
+TALKS = [
+    {
+        "user_preference": "Music; Genre; Jazz",
+        "extraction_conversation": [{"USER": "Play something."}, {"ASSISTANT": "Jazz?"}, {"USER": "Jazz, as always."}],
+        "next_conversation_question": "Put on some music.",
+    },
+    {
+        "user_preference": "Climate; Fan; High",
+        "extraction_conversation": [{"USER": "Make it colder."}],
+        "next_conversation_question": "Set the fan.",
+    },
+]
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_evidence_of_a_request_is_the_talk_that_shows_the_preference(tmp_path: Path, *, whole: bool) -> None:
+    path = tmp_path / "dataset" / "dataset" / "dataset.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text(json.dumps({"data": TALKS}) + "\n")
+    [person] = voices(tmp_path, whole=whole)
+    text = {item["id"]: item["text"] for item in person["items"]}
+    asked = {question["text"]: (question["category"], text[question["evidence"][0]]) for question in person["questions"]}
+    if whole:
+        assert asked == {
+            "Put on some music.": ("Music", "user: Play something.\nassistant: Jazz?\nuser: Jazz, as always."),
+            "Set the fan.": ("Climate", "user: Make it colder."),
+        }
+    else:
+        assert asked == {"Put on some music.": ("Music", "Jazz, as always.")}
+    assert {(item["session"] is None, item["speaker"] is None) for item in person["items"]} == {(whole, whole)}

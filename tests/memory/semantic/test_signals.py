@@ -7,6 +7,7 @@ import pytest
 from retain.memory.recall.candidates import Visible
 from retain.memory.recall.sources.instructed import instructed
 from retain.memory.recall.times.dates import DAY_MS
+from retain.memory.recall.weights import Weights
 from retain.memory.records.record import Kind, NewRecord, Utterance
 from retain.memory.scope import Reach, Scope
 from tests.memory.semantic.notes import NOTES, fill
@@ -178,6 +179,15 @@ async def test_a_request_prefers_what_states_a_preference(substrate: Substrate) 
     await fill(substrate, ("I prefer flat routes.", "I know flat routes."))
     hits = await substrate.hits("Can you suggest flat routes?")
     assert [hit.components["preference"] > 0 for hit in hits] == [True, False]
+
+
+async def test_a_preference_counts_as_much_as_it_is_about_what_is_asked(substrate: Substrate) -> None:
+    await fill(substrate, ("I avoid olives on a pizza.", "I avoid tunnels.", "A pizza has cheese."))
+    hits = await substrate.hits("Can you recommend a pizza?")
+    preferred = {hit.record.content: hit.components["preference"] for hit in hits}
+    assert preferred["I avoid olives on a pizza."] == Weights().preference
+    assert 0.0 <= preferred["I avoid tunnels."] < Weights().preference / 2
+    assert preferred["A pizza has cheese."] == 0.0
 
 
 async def test_a_standing_instruction_was_not_known_before_it_was_given(substrate: Substrate) -> None:

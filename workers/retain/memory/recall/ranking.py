@@ -21,7 +21,8 @@
           + assistant  if the record is what an assistant said, unless the query asks for what was answered: answers are
                          long and repeat the words of what they answer
           + standing   if the record is a standing instruction, and the query a request
-          + preference * s, if the record states a preference or an aversion, and the query asks for advice
+          + preference * s, if the record states a preference or an aversion, and the query asks for advice; in proportion
+                         to its cosine, of those the nearest to the query whole: what somebody drinks is no matter of music
           + speaker    * s, if the query names who said it
           + alone      * s, if the record is in no conversation, and others are: a turn has the words of its neighbours and
                          the next turn's cosine, too
@@ -163,6 +164,7 @@ def rank(
     whole = sum(own.values()) or 1.0
     around = _by_distance(chosen)
     short = {c.id: _shortness(c.length, chosen) for c in candidates}
+    nearest = max((c.cosine for c in candidates if c.preference), default=0.0)
     alone = chosen.alone if any(c.place is not None and short[c.id] for c in candidates) else 0.0
     sums = _Sums(own)
     for c in candidates:
@@ -177,7 +179,7 @@ def rank(
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "assistant": chosen.assistant if c.by_assistant and query.of_user else 0.0,
             "standing": chosen.standing if c.standing and query.request else 0.0,
-            "preference": chosen.preference * s if c.preference else 0.0,
+            "preference": chosen.preference * s * _share(c.cosine, nearest) if c.preference else 0.0,
             "speaker": chosen.speaker * s if c.by_named else 0.0,
             "alone": alone * s if c.place is None else 0.0,
             "asking": chosen.asking * s * c.asking,
@@ -249,6 +251,11 @@ def _is_strange(query: Query, candidates: Sequence[Candidate]) -> bool:
     """Return whether half of the query's words are in none of the candidates."""
     asked = frozenset(query.stems)
     return 2 * len(asked.difference(*[c.has for c in candidates])) >= len(asked)
+
+
+def _share(one: float, most: float) -> float:
+    """Return what share of the most one is, 0 to 1; 1 if there is nothing to share, as without vectors."""
+    return max(one, 0.0) / most if most > 0.0 else 1.0
 
 
 def _by_score(candidate: Candidate) -> tuple[float, str]:

@@ -28,7 +28,7 @@ class Weights:
     only_dated: float = 30.0
     fullness: float = 1.0
     standing: float = 2.0
-    preference: float = 2.0
+    preference: float = 2.5
     speaker: float = 0.5
     alone: float = 1.0
     asking: float = -1.0
