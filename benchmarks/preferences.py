@@ -16,7 +16,7 @@ the turns, within twenty minutes of the time of each event that it rests on, wit
 voice of their car, each of which shows a preference, and ten later requests that the preference matters for. The evidence is
 the turn of the driver with the most words of the preference. Two files: of turns, and of each talk as one text (`talks`).
 
-    python -m benchmarks.preferences --prefeval path/to/PrefEval --cars path/to/VehicleMemBench --voices path/to/CarMem folder
+    python -m benchmarks.preferences --prefeval PrefEval --cars VehicleMemBench --voices CarMem folder  # paths of clones
     make bench-recall DATA=folder
 """
 

@@ -21,8 +21,9 @@ from retain.json_text import Json
 from retain.memory.conversations.statements import AppendMessage
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from retain.retention import DAY_MS, STATEMENTS, Pruned, RetentionRule, prune
+from tests.support.databases import migrated_d1
 from tests.support.faults import Fault, Faults
-from tests.support.instances import ROOT, migrated_d1
+from tests.support.instances import ROOT
 
 NOW = 1_700_000_000_000
 RULES = retention_rules(400)

@@ -15,7 +15,7 @@ from retain.admin.resources.runs import list_events, list_runs, show_run
 from retain.admin.run_list import SCANNED, STATUSES, WantedRuns
 from retain.errors import InvalidInput, NotFound
 from retain.host.sql import SqliteSql
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 from tests.support.planned import Planned
 
 RUN = "01HZZZZZZZZZZZZZZZZZZZZZZ"

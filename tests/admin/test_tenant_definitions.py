@@ -14,7 +14,8 @@ from retain.agents.versions.tenant_agents import TenantAgents
 from retain.agents.versions.version import MAX_DEFINITION_BYTES
 from retain.errors import InvalidInput, RetainError
 from retain.host.clock import ManualClock
-from tests.support.instances import catalogue, migrated_d1
+from tests.support.databases import migrated_d1
+from tests.support.instances import catalogue
 
 WHOLE: dict[str, Any] = {"description": "Helps.", "instructions": "Help.", "model": {"script": "support"}}
 

@@ -55,7 +55,8 @@ from retain.outbox import Outbox, OwedStatement
 from retain.ports import SqlRows, SqlValue
 from retain.schema.object import migrate
 from tests.agents.stepped_chat import SteppedChat, says
-from tests.support.instances import Deployment, migrated_d1
+from tests.support.databases import migrated_d1
+from tests.support.instances import Deployment
 
 CLERK = instance_of("acme", "clerk", "main")
 OWED: list[type[OwedStatement]] = [

@@ -23,7 +23,7 @@ from retain.errors import Conflict, NotFound, QuotaExceeded, Unauthenticated
 from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from tests.ports import raises
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 MINUTE_MS = 60_000
 

@@ -15,7 +15,7 @@ from retain.host.sql import SqliteSql
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 from tests.application_keys.test_keys import Later
 from tests.ports import raises
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 SHOP, DESK = "https://shop.example", "https://desk.example:8443"
 

@@ -120,7 +120,9 @@ def test_the_evidence_of_a_request_is_the_talk_that_shows_the_preference(tmp_pat
     path.write_text(json.dumps({"data": TALKS}) + "\n")
     [person] = voices(tmp_path, whole=whole)
     text = {item["id"]: item["text"] for item in person["items"]}
-    asked = {question["text"]: (question["category"], text[question["evidence"][0]]) for question in person["questions"]}
+    asked = {
+        question["text"]: (question["category"], text[question["evidence"][0]]) for question in person["questions"]
+    }
     if whole:
         assert asked == {
             "Put on some music.": ("Music", "user: Play something.\nassistant: Jazz?\nuser: Jazz, as always."),

@@ -19,7 +19,7 @@ from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.tenants.register import Tenants
 from tests.cli.connected import connected
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 URL = "http://retain.example"
 NOW_MS = 1_700_000_000_000

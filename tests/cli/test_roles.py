@@ -14,7 +14,7 @@ from retain.host.sql import SqliteSql
 from retain.roles.grants import Grants
 from retain.tenants.register import Tenants
 from tests.cli.connected import connected
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 URL = "http://retain.example"
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import base64
-import sqlite3
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Protocol
 
 from retain.contracts.backends.chat_kv import KvChatMemory
 from retain.contracts.backends.chat_object import ObjectChatMemory
@@ -22,11 +20,11 @@ from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.host.kv import SqliteKv
 from retain.host.object_sql import SqliteObjectSql
-from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.namespace import Namespace
 from retain.ports import Sql, VectorIndex
 from retain.sealing.pii import Sealer
+from tests.support.databases import migrated_d1
 
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 DIMENSIONS = 8
@@ -49,26 +47,6 @@ def namespace(name: str, tenant: str = "acme") -> Namespace:
     return Namespace("conformance", tenant, name)
 
 
-@cache
-def _schema() -> bytes:
-    sql = SqliteSql.open()
-    sql.migrate(MIGRATIONS)
-    content = _connection(sql).serialize()
-    sql.close()
-    return content
-
-
-def migrated() -> SqliteSql:
-    """Return a new database with the schema of D1."""
-    sql = SqliteSql.open()
-    _connection(sql).deserialize(_schema())
-    return sql
-
-
-def _connection(sql: SqliteSql) -> sqlite3.Connection:
-    return cast("sqlite3.Connection", vars(sql)["_connection"])
-
-
 def chat_on_objects() -> ChatOf:
     """Return a function that opens conversations in one object's SQLite."""
     sql = SqliteObjectSql.open()
@@ -77,7 +55,7 @@ def chat_on_objects() -> ChatOf:
 
 def chat_on_sql() -> ChatOf:
     """Return a function that opens conversations in one database."""
-    sql = migrated()
+    sql = migrated_d1()
     return lambda place: SqlChatMemory(sql, place)
 
 
@@ -105,7 +83,7 @@ def vectors_in_process() -> VectorsOf:
 
 def vectors_on_sql() -> VectorsOf:
     """Return a function that opens documents in one database, searched exactly."""
-    sql = migrated()
+    sql = migrated_d1()
 
     def opened(place: Namespace, model: str = MODEL) -> VectorMemory:
         return SqlVectorMemory(sql, place, dimensions=DIMENSIONS, model=model)
@@ -122,7 +100,7 @@ def indexed(
 
 def vectors_indexed() -> VectorsOf:
     """Return a function that opens documents in one database, found by an index that shows writes immediately."""
-    sql, index, clock = migrated(), SqliteVectorIndex.open(DIMENSIONS), ManualClock()
+    sql, index, clock = migrated_d1(), SqliteVectorIndex.open(DIMENSIONS), ManualClock()
 
     def opened(place: Namespace, model: str = MODEL) -> VectorMemory:
         return indexed(sql, index, clock, place, model)

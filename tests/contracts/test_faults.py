@@ -25,7 +25,8 @@ from retain.host.object_sql import SqliteObjectSql
 from retain.host.sql import SqliteSql
 from retain.limits.storage import MAX_KV_VALUE_BYTES
 from retain.models.chat import ChatMessage, ToolCall
-from tests.contracts.backends import CHATS, ChatOf, migrated, namespace
+from tests.contracts.backends import CHATS, ChatOf, namespace
+from tests.support.databases import migrated_d1
 
 PLACE = namespace("session")
 OLD = [ChatMessage("user", f"old {n}") for n in range(4)]
@@ -70,7 +71,7 @@ async def test_an_object_that_fails_at_any_statement_keeps_the_old_conversation(
 
 
 async def test_a_save_that_the_database_refuses_halfway_keeps_the_old_conversation() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     memory = SqlChatMemory(sql, PLACE)
     await memory.save(OLD)
     await sql.run(
@@ -151,7 +152,7 @@ async def test_sessions_and_tenants_are_kept_separate(backend: str) -> None:
 
 
 async def test_a_save_writes_only_the_rows_that_differ() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     memory = SqlChatMemory(sql, PLACE)
     await memory.save(OLD)
     before = (await sql.run("SELECT total_changes() AS n")).rows[0]["n"]

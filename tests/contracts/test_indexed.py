@@ -24,8 +24,9 @@ from retain.limits.d1_calls import budget
 from retain.limits.vectorize import GRACE_MS, LAG_MS
 from retain.ports import MetadataFilter, Vector, VectorEntry, VectorMatch
 from retain.testing import VectorMemorySuite
-from tests.contracts.backends import DIMENSIONS, MODEL, indexed, migrated, namespace
+from tests.contracts.backends import DIMENSIONS, MODEL, indexed, namespace
 from tests.support.counted_d1 import CountedD1
+from tests.support.databases import migrated_d1
 
 PLACE = namespace("documents")
 
@@ -95,7 +96,7 @@ class Setting:
     """A database, an index that lags, and a clock."""
 
     def __init__(self) -> None:
-        self.sql: SqliteSql = migrated()
+        self.sql: SqliteSql = migrated_d1()
         self.index = LateIndex()
         self.clock = ManualClock()
         self.memory: IndexedVectorMemory = indexed(self.sql, self.index, self.clock, PLACE)

@@ -10,7 +10,8 @@ from retain.contracts.backends.vector_sql import SqlVectorMemory
 from retain.contracts.vectors import DeletableVectorMemory, VectorDocument
 from retain.errors import ConstraintViolated, Misconfigured
 from retain.host.sql import SqliteSql
-from tests.contracts.backends import DIMENSIONS, VECTORS, migrated, namespace
+from tests.contracts.backends import DIMENSIONS, VECTORS, namespace
+from tests.support.databases import migrated_d1
 
 PLACE = namespace("documents")
 VECTOR = [1.0, *[0.0] * (DIMENSIONS - 1)]
@@ -67,7 +68,7 @@ async def test_models_in_two_namespaces_do_not_disturb_each_other(backend: str) 
 
 
 async def test_of_two_models_that_store_at_once_one_is_refused() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     memories = [of_model(sql, name) for name in ("small", "large")]
     done = await asyncio.gather(*(each.store([document("a")]) for each in memories), return_exceptions=True)
     assert [type(each) for each in done if each is not None] == [Misconfigured]
@@ -76,7 +77,7 @@ async def test_of_two_models_that_store_at_once_one_is_refused() -> None:
 
 @pytest.mark.parametrize("model", ["large", "small", ""])
 async def test_the_database_itself_refuses_a_second_model(model: str) -> None:
-    sql = migrated()
+    sql = migrated_d1()
     await of_model(sql, "medium").store([document("a")])
     insert = (
         "INSERT INTO vector_documents (namespace_key, document_id, tenant_id, document, embedding, indexed, model)"
@@ -88,7 +89,7 @@ async def test_the_database_itself_refuses_a_second_model(model: str) -> None:
 
 
 async def test_documents_without_a_name_are_found_and_get_the_first_name_that_stores() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     await of_model(sql, "old").store([document("a"), document("b")])
     await without_names(sql)
     assert [one.id for one in await of_model(sql, "new").search(VECTOR)] == ["a", "b"]
@@ -101,7 +102,7 @@ async def test_documents_without_a_name_are_found_and_get_the_first_name_that_st
 
 
 async def test_a_refused_store_names_nothing() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     await of_model(sql, "old").store([document("a"), document("b")])
     await sql.run("UPDATE vector_documents SET model = '' WHERE document_id = 'a'")
     with pytest.raises(Misconfigured):
@@ -110,7 +111,7 @@ async def test_a_refused_store_names_nothing() -> None:
 
 
 async def test_the_check_of_an_insert_reads_an_index() -> None:
-    sql = migrated()
+    sql = migrated_d1()
     plan = await sql.run(
         "EXPLAIN QUERY PLAN SELECT 1 FROM vector_documents WHERE namespace_key = ? AND model > '' AND model < ?",
         "k",

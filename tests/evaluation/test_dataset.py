@@ -16,7 +16,7 @@ from retain.evaluation.dataset import Dataset, check_dataset_name
 from retain.evaluation.datasets import Datasets
 from retain.host.clock import ManualClock
 from tests.evaluation.world import SHIPPED, shipped
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 CASE: dict[str, Any] = {"id": "a", "input": "Hi.", "expected": {"contains": ["x"]}}
 

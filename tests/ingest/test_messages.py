@@ -12,7 +12,7 @@ from retain.host.clock import ManualClock
 from retain.ingest.intake import Intake
 from retain.ingest.messages import MAX_AT_MS, IncomingMessage, Rejection, check_conversation
 from tests.ports import raises
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 GOOD: dict[str, Any] = {"speaker": "Bea", "content": "Hello"}
 BAD: dict[str, tuple[object, str]] = {

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import base64
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.host.kv import SqliteKv
 from retain.host.objects import SqliteObjects
-from retain.host.sql import SqliteSql
 from retain.items.builder import MemoryBuilder
 from retain.items.client import MemoryClient
 from retain.items.demotion import AgedDemotion, Demotion, DemotionPolicy
@@ -26,8 +23,8 @@ from retain.items.tiers.sql_warm import SqlWarm
 from retain.items.tiers.stores import KvHot, ObjectsCold
 from retain.namespace import Namespace
 from retain.sealing.pii import Sealer
+from tests.support.databases import connection_of, migrated_d1
 from tests.support.faults import Faults
-from tools.paths import ROOT
 
 KEY = base64.b64encode(b"k" * 32).decode()
 OLDER_KEY = base64.b64encode(b"o" * 32).decode()
@@ -42,22 +39,13 @@ UNHURRIED: Matrix = {
 """The default matrix, but the cold tier answers soon enough for preferences and conversations."""
 
 
-@cache
-def _migrated() -> bytes:
-    """Return a migrated database, serialised: migrating each time would take longer than most tests."""
-    sql = SqliteSql.open()
-    sql.migrate(ROOT / "migrations")
-    return cast("sqlite3.Connection", vars(sql)["_connection"]).serialize()
-
-
 class Tiered:
     """KV, D1 and R2 on the host, with a clock that is moved by hand."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
         self.kv = SqliteKv.open(self.clock)
-        self.sql = SqliteSql.open()
-        cast("sqlite3.Connection", vars(self.sql)["_connection"]).deserialize(_migrated())
+        self.sql = migrated_d1()
         self.objects = SqliteObjects.open()
         self.faults = Faults(lambda _: None)
 
@@ -98,7 +86,7 @@ class Tiered:
 
     def rows(self, table: str = "memory_items") -> list[dict[str, Any]]:
         """Return a table's rows, bypassing the port."""
-        cursor = cast("sqlite3.Connection", vars(self.sql)["_connection"]).execute(f"SELECT * FROM {table}")
+        cursor = connection_of(self.sql).execute(f"SELECT * FROM {table}")
         return [dict(zip([column[0] for column in cursor.description], row, strict=True)) for row in cursor]
 
     async def hot(self, key: str) -> str | None:

@@ -24,7 +24,8 @@ from retain.memory.records.record import NewRecord
 from retain.retention import DAY_MS, prune
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.lifecycle.world import MINUTE_MS, PERSON, World
-from tests.support.instances import LocalInstances, Upstream, catalogue, migrated_d1
+from tests.support.databases import migrated_d1
+from tests.support.instances import LocalInstances, Upstream, catalogue
 
 ANN = "ann@shop.example"
 REFUND = f"{ANN} asks for a refund of order AB-1003."

@@ -44,8 +44,9 @@ from retain.retention import prune
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.lifecycle.other_models import OtherModel
 from tests.lifecycle.world import MINUTE_MS, PERSON, World
+from tests.support.databases import migrated_d1
 from tests.support.faults import Fault
-from tests.support.instances import Upstream, catalogue, migrated_d1
+from tests.support.instances import Upstream, catalogue
 
 NOW = 1_700_000_000_000
 ABOUT = {"description": "Helps.", "instructions": "Help."}

@@ -25,8 +25,9 @@ from retain.namespace import Namespace
 from retain.retention import DAY_MS, prune
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.lifecycle.world import MINUTE_MS, World
+from tests.support.databases import migrated_d1
 from tests.support.faults import Fault
-from tests.support.instances import catalogue, migrated_d1
+from tests.support.instances import catalogue
 
 CANARY = "my card ends in 4242"
 ABOUT = {"description": "Helps.", "instructions": "Help."}

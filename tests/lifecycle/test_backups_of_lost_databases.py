@@ -12,7 +12,7 @@ from retain.tenants.register import Tenants
 from tests.lifecycle.of_users import ANN, fill, shop
 from tests.lifecycle.test_backups import backed_up, backups, restored
 from tests.lifecycle.world import World
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 
 @pytest.fixture

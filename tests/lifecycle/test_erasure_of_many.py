@@ -7,7 +7,8 @@ import pytest
 from retain.lifecycle.erasure.eraser import Erasure
 from retain.limits.vectorize import GRACE_MS
 from retain.memory.records.record import NewRecord
-from tests.lifecycle.world import PERSON, connection_of, living
+from tests.lifecycle.world import PERSON, living
+from tests.support.databases import connection_of
 
 FEW, MANY = 200, 3200
 AT_ONCE = 200

@@ -17,7 +17,7 @@ from retain.memory.records.record import NewRecord
 from retain.tenants.history import GENESIS, ChainVerdict
 from tests.lifecycle.world import PERSON, Snapshot, World, living
 from tests.ports import raises
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 HISTORY_COLUMNS = ("tenant_id", "seq", "kind", "subject_id", "digest", "at_ms", "previous_hash", "hash")
 EVENT_COLUMNS = ("event_id", "tenant_id", "record_id", "kind", "data", "source", "nonce", "digest", "at_ms")

@@ -9,11 +9,12 @@ from contextlib import closing
 from pathlib import Path
 from shutil import copy
 from tempfile import TemporaryDirectory
-from typing import Any, cast
+from typing import Any
 
 from retain.host.sql import SqliteSql
 from retain.memory.records.record import NewRecord, Utterance
 from tests.lifecycle.world import AGENT, PERSON, World
+from tests.support.databases import connection_of
 from tools.paths import ROOT
 
 LAST = "0011_episodes_of_instances.sql"
@@ -53,7 +54,7 @@ def old_database(world: World) -> bytes:
             if path.name <= LAST:
                 copy(path, folder)
         assert old.migrate(Path(folder))[-1] == LAST
-        connection = cast("sqlite3.Connection", vars(old)["_connection"])
+        connection = connection_of(old)
         for table, columns in _tables(connection):
             rows = world.sql_now(f"SELECT {', '.join(columns)} FROM {table} WHERE 1")
             for row in rows:

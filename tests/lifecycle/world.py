@@ -26,6 +26,7 @@ from retain.ports import Row
 from retain.rpc import answer, refusal
 from retain.sealing.pii import Sealer
 from retain.tenant_tables import TENANT_TABLES
+from tests.support.databases import connection_of
 from tests.support.instances import Deployment, LocalInstances, shipped_embedder
 from tests.support.object_storage import ObjectStorage
 
@@ -222,10 +223,6 @@ def living(snapshot: Mapping[str, bytes] | None = None) -> Iterator[World]:
         yield world
     finally:
         world.close()
-
-
-def connection_of(adapter: object) -> sqlite3.Connection:
-    return cast("sqlite3.Connection", vars(adapter)["_connection"])
 
 
 def _tables(connection: sqlite3.Connection) -> Iterator[tuple[str, list[tuple[Any, ...]]]]:

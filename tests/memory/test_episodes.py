@@ -28,7 +28,7 @@ from retain.memory.episodes import (
 from retain.memory.scope import Scope
 from retain.ports import Statement
 from retain.retention import TEXT_KEPT_MS, prune
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 SDR = Scope("acme", "sdr")
 ALL = Turns("agent", "main", None)

@@ -18,8 +18,8 @@ from retain.host.clock import ManualClock
 from retain.host.sql import SqliteSql
 from retain.outbox import BATCH, MAX_REFUSALS, MOST_CHARACTERS, SCHEMA, Outbox, OwedStatement, grouped_of, statements_of
 from retain.ports import Row, SqlResult, SqlValue, Statement
+from tests.support.databases import migrated_d1
 from tests.support.faults import Crash, Fault, Faults
-from tests.support.instances import migrated_d1
 from tests.support.object_storage import ObjectStorage
 
 

@@ -10,8 +10,8 @@ import pytest
 from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.host.clock import ManualClock
 from retain.tenants.register import Tenants
+from tests.support.databases import migrated_d1
 from tests.support.faults import Faults
-from tests.support.instances import migrated_d1
 
 MINUTE_MS = 60_000
 

@@ -12,7 +12,7 @@ from retain.ports import Sql, SqlResult, SqlValue, Statement
 from retain.roles.grants import FRESH_MS, GrantedAuthority, Grants
 from retain.roles.role import EVERY_TENANT, ROLES, OwnerOfAll, Role, includes, strongest
 from tests.ports import raises
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 ADA = ("email:ada@example.com", "domain:example.com", "group:ops")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.lifecycle.transfer.rows import RowPlace, _page_query
 from retain.ports import Row, Statement
 from retain.tenant_tables import TENANT_TABLES
-from tests.support.instances import ROOT, migrated_d1
+from tests.support.databases import migrated_d1
+from tests.support.instances import ROOT
 
 MINUTE_MS = 60_000
 DAY_MS = 86_400_000

@@ -14,7 +14,7 @@ from retain.identifiers import new_id
 from retain.retention import DAY_MS, prune
 from retain.tenants.model_use import WantedUse, model_use, use_rules
 from tests.shell.worker import Worker, serving
-from tests.support.instances import migrated_d1
+from tests.support.databases import migrated_d1
 from tests.support.planned import Planned
 
 COSTS = "/admin/tenants/acme/costs"

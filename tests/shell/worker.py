@@ -31,7 +31,8 @@ from tests.shell.platform.bindings import D1, R2, Ai, Kv, Vectorize
 from tests.shell.platform.http import Request, Response, body_of, close_connections
 from tests.shell.platform.objects import Namespace
 from tests.shell.platform.streams import ReadableStream
-from tests.support.instances import migrated_d1, staged_agents
+from tests.support.databases import migrated_d1
+from tests.support.instances import staged_agents
 from tools.local_config import local_config
 from tools.paths import PRODUCTION_CONFIG
 from tools.stage import read_config

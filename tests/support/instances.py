@@ -35,11 +35,9 @@ from retain.attachments.store import Attachments
 from retain.errors import NoSuchTool, RetainError, Unavailable
 from retain.host.background import TaskBackground
 from retain.host.clock import ManualClock, system_time_zones
-from retain.host.connection import open_database
 from retain.host.fetch import HostFetch
 from retain.host.kv import SqliteKv
 from retain.host.objects import SqliteObjects
-from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.json_text import JsonObject
 from retain.limits.room import RECALLING_BYTES, Room
@@ -54,6 +52,7 @@ from retain.ports import Row, Sql, VectorIndex
 from retain.rpc import answer, opened, refusal
 from retain.telemetry.exporter import SpanExporter
 from retain.webhooks.sender import Sender
+from tests.support.databases import migrated_d1
 from tests.support.faults import Crash, Faults
 from tests.support.object_storage import ObjectStorage
 from tests.support.receiver import Receiver, allow, keyring
@@ -68,20 +67,6 @@ HOUR_MS = 3_600_000
 def shipped_embedder() -> StaticEmbedder:
     """Return the local embedding model; its table is read once for all tests."""
     return StaticEmbedder(ROOT / "models" / "static-minilm-256-i8.bin")
-
-
-@cache
-def _migrated() -> bytes:
-    connection = open_database()
-    SqliteSql(connection).migrate(ROOT / "migrations")
-    return connection.serialize()
-
-
-def migrated_d1() -> SqliteSql:
-    """Return a new database with every migration applied."""
-    connection = open_database()
-    connection.deserialize(_migrated())
-    return SqliteSql(connection)
 
 
 @cache

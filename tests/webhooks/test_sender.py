@@ -14,8 +14,8 @@ from retain.host.sql import SqliteSql
 from retain.ports import HttpResponse
 from retain.webhooks.endpoints import EVENTS, Webhooks
 from retain.webhooks.sender import AT_ONCE, Sender
+from tests.support.databases import migrated_d1
 from tests.support.receiver import URL, Receiver, allow, keyring
-from tools.paths import ROOT
 
 
 @dataclass
@@ -58,8 +58,7 @@ class Shop:
 
 @pytest.fixture
 async def shop() -> AsyncIterator[Shop]:
-    sql = SqliteSql.open()
-    sql.migrate(ROOT / "migrations")
+    sql = migrated_d1()
     yield Shop(sql)
     sql.close()
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import re
-import sqlite3
 from collections.abc import Collection, Coroutine, Iterator
 from functools import cache
-from typing import Any, cast
+from typing import Any
 
 from retain.host.clock import ManualClock
 from retain.host.crypto import HostCrypto
 from retain.host.kv import SqliteKv
 from retain.host.objects import SqliteObjects
-from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
 from retain.items.builder import MemoryBuilder
 from retain.items.client import MemoryClient
@@ -36,9 +34,9 @@ from retain.ports import Kv, Objects, Sql
 from retain.sealing.pii import Sealer
 from retain.settings import NamespaceSettings
 from retain.tenant_tables import TENANT_TABLES
+from tests.support.databases import connection_of, migrated_d1
 from tests.support.faults import Faults
 from tests.support.instances import shipped_embedder
-from tools.paths import ROOT
 
 SERVICE = "shop"
 PATTERNS = json.dumps(
@@ -58,23 +56,9 @@ Flags = tuple[bool, bool]
 
 
 @cache
-def _migrated() -> bytes:
-    sql = SqliteSql.open()
-    sql.migrate(ROOT / "migrations")
-    content = connection_of(sql).serialize()
-    sql.close()
-    return content
-
-
-@cache
 def flags_of(both: Flags) -> Namespacing:
     """Return the legacy patterns under these flags."""
     return namespacing(NamespaceSettings(*both, PATTERNS))
-
-
-def connection_of(store: object) -> sqlite3.Connection:
-    """Return the database of an adapter."""
-    return cast("sqlite3.Connection", vars(store)["_connection"])
 
 
 class ItemStores:
@@ -82,8 +66,7 @@ class ItemStores:
 
     def __init__(self, clock: ManualClock) -> None:
         self.clock = clock
-        self.sql = SqliteSql.open()
-        connection_of(self.sql).deserialize(_migrated())
+        self.sql = migrated_d1()
         self.kv = SqliteKv.open(clock)
         self.objects = SqliteObjects.open()
         self.index = SqliteVectorIndex.open(256)

@@ -8,7 +8,6 @@ from typing import Any
 
 from retain.host.clock import ManualClock
 from retain.host.objects import SqliteObjects
-from retain.host.sql import SqliteSql
 from retain.items.rekeying.backfill import Backfill
 from retain.items.rekeying.catalogue import LayeredCatalogue
 from retain.items.rekeying.flags import Namespacing, namespacing
@@ -21,7 +20,7 @@ from retain.items.tiers.stores import ObjectsCold
 from retain.ports import Objects, Sql
 from retain.settings import NamespaceSettings
 from tests.items.rekeying.stores import PATTERNS
-from tools.paths import ROOT
+from tests.support.databases import migrated_d1
 
 
 class Isolate:
@@ -58,8 +57,7 @@ class Deployment:
 
     def __init__(self) -> None:
         self.clock = ManualClock(1_700_000_000_000)
-        self.sql = SqliteSql.open()
-        self.sql.migrate(ROOT / "migrations")
+        self.sql = migrated_d1()
         self.objects = SqliteObjects.open()
         self.tasks: list[asyncio.Task[None]] = []
 

@@ -19,8 +19,9 @@ from retain.shards.place import HOME, in_tenant
 from retain.shards.shards import Shards
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants.tenant_tables import OF_MOVES
+from tests.support.databases import migrated_d1
 from tests.support.faults import Faults
-from tests.support.instances import migrated_d1, shipped_embedder
+from tests.support.instances import shipped_embedder
 
 MOVED = [table.name for table in TENANT_TABLES if table.name not in OF_MOVES]
 _VALUES: Mapping[str, Mapping[str, object]] = {

@@ -29,6 +29,7 @@ from tests.lifecycle.records.places import AGENT, TRIAGE, RecordsWorld, fact_in
 from tests.lifecycle.records.readers import Readers
 from tests.lifecycle.world import AGENT as AGENT_SOURCE
 from tests.lifecycle.world import PERSON
+from tests.support.databases import connection_of
 from tests.support.faults import Crash, Fault
 from tests.support.machines import CountedMachine
 
@@ -462,7 +463,7 @@ class RecordsMachine(CountedMachine):
         self.world.clock.advance(3_600_000)
         self.run(self.world.stores().indexer().reconcile())
         if table == "vectors":
-            vars(self.world.late)["_connection"].execute("DELETE FROM vectors")
+            connection_of(self.world.late).execute("DELETE FROM vectors")
         else:
             self.world.sql_now(f"DELETE FROM {table}")
         for tenant in TENANTS:

@@ -14,6 +14,7 @@ from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.ports import Vector, VectorEntry, VectorMatch
 from tests.lifecycle.world import World
+from tests.support.databases import connection_of
 from tests.support.instances import catalogue
 from tests.support.obedient_chat import ObedientChat
 
@@ -112,7 +113,7 @@ class RecordsWorld(World):
             {"type": TRIAGE, **about, "memory_config": {**memory, "user": "shared"}},
         )
         super().__init__(agents, lambda _: ObedientChat())
-        self.late = LateIndex(vars(self.index)["_connection"], self.embedder.dimensions)
+        self.late = LateIndex(connection_of(self.index), self.embedder.dimensions)
         self.late.clock = self.clock
         self.index = self.late
 

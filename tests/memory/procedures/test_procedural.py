@@ -18,8 +18,8 @@ from retain.memory.procedures.posterior import Posterior, prior
 from retain.memory.procedures.procedural import SCHEMA, BeginProcedure, ProceduralMemory, RecordOutcome
 from retain.memory.scope import Scope
 from retain.outbox import Outbox, statements_of
+from tests.support.databases import migrated_d1
 from tests.support.faults import Crash, Fault, Faults
-from tests.support.instances import migrated_d1
 from tests.support.object_storage import ObjectStorage
 
 OUTREACH = {"direct_roi": "Lead with the money saved.", "social_proof": "Name a customer.", "question": "Ask."}

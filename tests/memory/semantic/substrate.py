@@ -20,7 +20,8 @@ from retain.memory.scope import Scope
 from retain.memory.semantic import Hit, RecallQuery, SemanticMemory
 from retain.models.embedding import Embedder
 from retain.ports import Row, Sql, SqlValue, VectorEntry, VectorIndex
-from tests.support.instances import migrated_d1, shipped_embedder
+from tests.support.databases import migrated_d1
+from tests.support.instances import shipped_embedder
 
 TENANT = Scope("acme")
 HOUSE = Scope("acme", house="sales")
