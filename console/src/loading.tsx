@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useReducer, useState } from "preact/hooks";
 import { type Pages, RetainError } from "retain-client";
 
 import { SESSION_ENDED } from "./api.ts";
@@ -39,6 +39,11 @@ export function useLoaded<Value>(load: () => Promise<Value>, on: unknown[], ever
     };
   }, on);
   return loaded;
+}
+
+/** A number of changes, on which what is loaded depends, and a function that counts one more: of two at a time, both. */
+export function useChanges(): [number, () => void] {
+  return useReducer<number, void>((changes) => changes + 1, 0);
 }
 
 /** What somebody does: the last failure of it, and a function that does something and then `changed`. */
@@ -94,7 +99,17 @@ export function More({ of, most = SHOWN }: { of: boolean; most?: number }) {
   return of ? <p class="quiet">The first {most} are shown.</p> : null;
 }
 
-/** Say that there is nothing, and what would be here. */
-export function Nothing({ children }: { children: ComponentChildren }) {
-  return <p class="nothing">{children}</p>;
+/** Say that there is nothing, and what would be here. more: whether the list has further pages, which may have something. */
+export function Nothing({ children, more = false }: { children: ComponentChildren; more?: boolean }) {
+  return <p class="nothing">{more ? "Nothing was found so far. The next page looks further." : children}</p>;
+}
+
+/** Return what is asked for, undefined where the server has none of it. statuses: with which it says so. */
+export async function unless<Value>(statuses: readonly number[], asked: Promise<Value>): Promise<Value | undefined> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof RetainError && statuses.includes(error.status ?? 0)) return undefined;
+    throw error;
+  }
 }

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
-import { Show, useLoaded } from "../loading.tsx";
+import { Show, unless, useLoaded } from "../loading.tsx";
 import { text } from "../shown.ts";
 import { eventOf, type Step, stepsOf } from "./steps.ts";
 
@@ -21,8 +21,10 @@ interface Part {
   content: string;
 }
 
-/** Messages of a conversation that are looked through for those that the run read. */
+/** The most messages that a run reads. */
 const MESSAGES = 200;
+const FORBIDDEN = 403;
+const NOT_FOUND = 404;
 
 /** The prompt of a call of the model, put together from what the run's row and its events refer to. */
 export function Prompt({ retain, run, events, step }: { retain: Retain; run: Schemas["InspectedRun"]; events: readonly Schemas["RunEvent"][]; step: Step }) {
@@ -59,8 +61,8 @@ function Parts({ retain, run, events, step }: { retain: Retain; run: Schemas["In
 /** Return the agent's instructions: of the version with which the run began, or as the repository has them now. */
 async function instructions(retain: Retain, run: Schemas["InspectedRun"]): Promise<Part[]> {
   const version = run.agent_version;
-  const shown = version === null ? retain.agents.get(run.agent_type) : retain.agents.version(run.agent_type, version);
-  const definition = (await shown.catch(() => undefined))?.definition;
+  const shown: Promise<{ definition: Record<string, unknown> | null }> = version === null ? retain.agents.get(run.agent_type) : retain.agents.version(run.agent_type, version);
+  const definition = (await unless([FORBIDDEN, NOT_FOUND], shown))?.definition;
   const what = version === null ? "the agent’s instructions, as they are now" : `the agent’s instructions, version ${version}`;
   return [{ role: "system", what, content: definition == null ? "(not to be seen here)" : text(definition.instructions) }];
 }
@@ -69,7 +71,7 @@ async function instructions(retain: Retain, run: Schemas["InspectedRun"]): Promi
 async function before(retain: Retain, run: Schemas["InspectedRun"]): Promise<Part[]> {
   const read = run.input as Read;
   const known = async (id: string): Promise<string> => {
-    const memory = await retain.memories.get(id).catch(() => undefined);
+    const memory = await unless([NOT_FOUND], retain.memories.get(id));
     return memory === undefined ? `${id} (deleted since)` : textThen(memory, run.created_at_ms);
   };
   const [profile, records, messages] = await Promise.all([
@@ -88,17 +90,19 @@ async function before(retain: Retain, run: Schemas["InspectedRun"]): Promise<Par
   ];
 }
 
+/** Return the messages of the conversation that the run read: the newest of those before its own, whatever came later. */
 async function messagesOf(retain: Retain, run: Schemas["InspectedRun"], ids: readonly string[]): Promise<Part[]> {
   if (ids.length === 0) return [];
-  const wanted = new Set(ids);
-  const found: Part[] = [];
-  let looked = 0;
-  for await (const message of retain.conversations.messages(run.agent_type, run.instance_id)) {
-    if (wanted.has(message.message_id)) found.push({ role: message.role, what: "the conversation", content: message.content });
-    looked += 1;
-    if (looked === MESSAGES || found.length === wanted.size) break;
-  }
-  return found;
+  const params = {
+    path: { tenant: retain.tenant, agent_type: run.agent_type, instance_id: run.instance_id },
+    query: { order: "desc" as const, cursor: `${run.run_id}.0`, limit: MESSAGES },
+  };
+  const page = (await retain.api.GET("/v1/agents/{tenant}/{agent_type}/instances/{instance_id}/messages", { params })).data!;
+  const known = new Map(page.messages.map((one) => [one.message_id, one]));
+  return ids.map((id) => {
+    const { role, content } = known.get(id) ?? { role: "user", content: `${id} (removed since)` };
+    return { role, what: "the conversation", content };
+  });
 }
 
 /** Return the content that a memory had at a time, by its events. */

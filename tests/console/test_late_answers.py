@@ -1,0 +1,99 @@
+"""What the console says when answers are late, lost or only a part: nothing is said to be absent that was not looked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+from playwright.sync_api import Locator, Page, Request, Route, expect
+
+from tests.console.screens import altered
+from tests.e2e.calls import recorded_run
+from tests.e2e.local_state import LocalState
+from tests.e2e.waiting import eventually
+from tests.support.browser import Browsing
+
+pytestmark = pytest.mark.workerd
+
+_TENANT = "late-answers"
+_PARKED = (
+    "INSERT INTO error_ledger VALUES (?, ?, 'vectors', ?, 'no_memory_left', NULL, NULL, NULL, NULL, 7, 'parked', 1, ?,"
+    " NULL, NULL)"
+)
+_OLDER_MESSAGE = (
+    "INSERT INTO conversation_messages VALUES (?, ?, 'support', 'chat', ?, 'user', 'older', 1, 'ann', 0, NULL)"
+)
+_DRAWN = "new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve)))"
+
+
+@pytest.fixture(scope="module")
+def tenant_id(api: httpx.Client) -> str:
+    """A tenant with a memory, and a run that waits for an approval."""
+    assert api.put(f"/admin/tenants/{_TENANT}").status_code == 201
+    _store(api, content="Tea is served at four.")
+    _store(api, content="Vases are sent in two boxes.")
+    assert api.post(f"/v1/agents/{_TENANT}/clerk/run", json={"input": "refund AB-1"}).status_code == 202
+    return _TENANT
+
+
+def _store(api: httpx.Client, **memory: Any) -> str:
+    answer = api.post(f"/admin/tenants/{_TENANT}/memories", json=memory)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["id"])
+
+
+def _go(page: Page, address: str) -> None:
+    page.goto(f"{page.url.partition('#')[0]}#/{_TENANT}/{address}")
+
+
+def _fails(route: Route) -> None:
+    route.fulfill(
+        status=500, content_type="application/problem+json", body='{"code": "internal", "detail": "It broke."}'
+    )
+
+
+def _held(page: Page, url: str, wanted: Callable[[Request], bool] = lambda request: True) -> list[Route]:
+    """Return the list to which requests are added instead of being sent."""
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if wanted(route.request):
+            held.append(route)
+        else:
+            route.continue_()
+
+    page.route(url, hold)
+    return held
+
+
+def _arrived(page: Page, held: list[Route], count: int) -> list[Route]:
+    """Return the requests that are held, once there are so many."""
+    return eventually(lambda: held if page.evaluate("true") else [], lambda found: len(found) == count)
+
+
+def test_the_prompt_of_a_late_run_has_the_messages_that_it_read(
+    page: Page, api: httpx.Client, state: LocalState, browser: Browsing
+) -> None:
+    """And what cannot be read is not said to be deleted."""
+    with state.d1_transaction() as database:
+        runs = [f"01A{number:023}" for number in range(210)]
+        database.executemany(_OLDER_MESSAGE, [(f"{run}.0", _TENANT, run) for run in runs])
+    body, facts = {"instance_id": "chat", "user": {"id": "ann"}}, f"/admin/tenants/{_TENANT}/memories"
+    for text in ("I live in Porto.", "I work as a nurse."):
+        run = api.post(f"/v1/agents/{_TENANT}/support/run", json={**body, "input": text}).json()["run_id"]
+        recorded_run(api, _TENANT, run)
+        eventually(lambda: api.get(facts, params={"user_id": "ann"}).json()["memories"], bool)
+    _go(page, f"runs/{run}")
+    page.get_by_text("Model, turn 1", exact=True).click()
+    page.get_by_text("Prompt", exact=True).click()
+    messages = page.locator(".messages > li")
+    expect(messages.filter(has_text="I live in Porto.").filter(has_text="the conversation")).to_be_visible()
+    page.route(f"**/tenants/{_TENANT}/memories/*", _fails)
+    page.reload()
+    page.get_by_text("Model, turn 1", exact=True).click()
+    page.get_by_text("Prompt", exact=True).click()
+    expect(page.locator(".prompt").get_by_role("alert")).to_contain_text("It broke.")
+    browser.errors.clear()
