@@ -97,3 +97,24 @@ def test_the_prompt_of_a_late_run_has_the_messages_that_it_read(
     page.get_by_text("Prompt", exact=True).click()
     expect(page.locator(".prompt").get_by_role("alert")).to_contain_text("It broke.")
     browser.errors.clear()
+
+
+def test_a_case_is_added_to_a_dataset_that_could_not_be_listed_before(
+    page: Page, api: httpx.Client, browser: Browsing
+) -> None:
+    """What is put replaces a dataset, with the cases that it has."""
+    dataset = f"/admin/tenants/{_TENANT}/evals/datasets/recall"
+    case = {"id": "first", "input": "tea", "memories": [{"id": "m1", "content": "Tea."}]}
+    body = {"target": {"recall": {}}, "cases": [{**case, "expected": {"memories": {"relevant": ["m1"], "k": 1}}}]}
+    assert api.put(dataset, json=body).is_success
+    page.route("**/evals/datasets?*", _fails)
+    _go(page, "recall?query=tea")
+    page.get_by_text("Add this case to an evaluation").click()
+    page.get_by_label("Case").fill("second")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_role("alert")).to_contain_text("It broke.")
+    page.unroute_all()
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("Added to")).to_be_visible()
+    assert [one["id"] for one in api.get(dataset).json()["cases"]] == ["first", "second"]
+    browser.errors.clear()

@@ -5,21 +5,20 @@ import { addressOf, type Place } from "../place.ts";
 import { counted, time } from "../shown.ts";
 import { Trend } from "./trend.tsx";
 
+/** Datasets that are shown at once, and read with one request. */
+export const DATASETS = 200;
+
 /** The datasets of a tenant, each with its trend; and the runs, the newest first, each with the way to compare it. */
 export function EvaluationsView({ retain, place }: { retain: Retain; place: Place }) {
   const found = useLoaded(async () => {
-    const path = { tenant: retain.tenant };
-    const [datasets, runs] = await Promise.all([
-      retain.api.GET("/v1/tenants/{tenant}/evals/datasets", { params: { path, query: { limit: 200 } } }),
-      newest(runsOf(retain)),
-    ]);
-    return { datasets: datasets.data!.datasets, runs };
+    const [datasets, runs] = await Promise.all([newest(datasetsOf(retain), DATASETS), newest(runsOf(retain))]);
+    return { datasets, runs };
   }, []);
   return (
     <>
       <h1>Evaluations</h1>
       <Show of={found}>
-        {({ datasets, runs: [runs, more] }) => (
+        {({ datasets: [datasets, others], runs: [runs, more] }) => (
           <>
             <h2>Datasets</h2>
             {datasets.length === 0 && <Nothing>There is no dataset. Put one, or add a case in Recall.</Nothing>}
@@ -34,6 +33,7 @@ export function EvaluationsView({ retain, place }: { retain: Retain; place: Plac
                 </li>
               ))}
             </ul>
+            <More of={others} most={DATASETS} />
             <h2>Runs</h2>
             {runs.length === 0 && <Nothing>No dataset was run yet.</Nothing>}
             <ul class="rows evaluations">{runs.map((run, at) => <Row key={run.run_id} place={place} run={run} before={earlier(runs, at)} />)}</ul>
@@ -43,6 +43,15 @@ export function EvaluationsView({ retain, place }: { retain: Retain; place: Plac
       </Show>
     </>
   );
+}
+
+/** Return the datasets of a tenant, by name. */
+export function datasetsOf(retain: Retain): Pages<Schemas["DatasetInfo"]> {
+  return new Pages(async (cursor) => {
+    const params = { path: { tenant: retain.tenant }, query: { ...cursor, limit: DATASETS } };
+    const page = (await retain.api.GET("/v1/tenants/{tenant}/evals/datasets", { params })).data!;
+    return [page.datasets, page.cursor];
+  });
 }
 
 /** Return the runs over the datasets of a tenant, or over one, the newest first. */

@@ -2,7 +2,8 @@ import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { givenIn } from "../form.tsx";
-import { Failure, useLoaded } from "../loading.tsx";
+import { DATASETS, datasetsOf } from "../evaluations/evaluations.tsx";
+import { Failure, newest, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { cut } from "../shown.ts";
 
@@ -22,19 +23,16 @@ interface Asked {
 /** Puts what is shown into a dataset of recall: the memories as they are, and which of them are to be found. */
 export function AddCase({ retain, settings, recall }: { retain: Retain; settings: Asked; recall: Schemas["Recall"] }) {
   const [done, setDone] = useState<{ added: string } | { error: unknown } | undefined>(undefined);
-  const datasets = useLoaded(async () => {
-    const path = { tenant: retain.tenant };
-    return (await retain.api.GET("/v1/tenants/{tenant}/evals/datasets", { params: { path, query: { limit: 200 } } })).data!.datasets;
-  }, []);
-  const taken = datasets !== undefined && "value" in datasets ? datasets.value.map((one) => one.name) : [];
-  const known = datasets !== undefined && "value" in datasets ? datasets.value.filter((one) => "recall" in one.target && one.target.recall) : [];
+  const datasets = useLoaded(() => newest(datasetsOf(retain), DATASETS), []);
+  const [listed] = datasets !== undefined && "value" in datasets ? datasets.value : [[]];
+  const known = listed.filter((one) => "recall" in one.target && one.target.recall);
   const candidates = [...recall.memories, ...(recall.runners_up ?? [])];
   const add = (event: SubmitEvent) => {
     event.preventDefault();
     const form = event.currentTarget as HTMLFormElement;
     const { dataset = "", case: id = "" } = givenIn(form);
     const relevant = new Set([...new FormData(form).getAll("relevant")].map(String));
-    addCase(retain, dataset, taken.includes(dataset), caseOf(id, settings, candidates, relevant), settings).then(() => setDone({ added: dataset }), (error: unknown) => setDone({ error }));
+    addCase(retain, dataset, caseOf(id, settings, candidates, relevant), settings).then(() => setDone({ added: dataset }), (error: unknown) => setDone({ error }));
   };
   if (candidates.length === 0) return null;
   return (
@@ -77,12 +75,18 @@ export function caseOf(id: string, { query = "", top_k }: Asked, candidates: rea
   return { id, input: query, memories, expected: { memories: { relevant: wanted, k: Number(top_k ?? 5) } } };
 }
 
-async function addCase(retain: Retain, name: string, exists: boolean, added: ReturnType<typeof caseOf>, { agent_type, house, top_k }: Asked): Promise<void> {
+/** Add a case to a dataset. What is put replaces the cases that are there, so they are asked for now, whatever was listed before. */
+async function addCase(retain: Retain, name: string, added: ReturnType<typeof caseOf>, { agent_type, house, top_k }: Asked): Promise<void> {
   const params = { path: { tenant: retain.tenant, name } };
-  const before = exists ? (await retain.api.GET("/v1/tenants/{tenant}/evals/datasets/{name}", { params })).data : undefined;
+  const before = (await exists(retain, name)) ? (await retain.api.GET("/v1/tenants/{tenant}/evals/datasets/{name}", { params })).data : undefined;
   const target = { recall: { ...(agent_type && { agent_type }), ...(house && { house }), top_k: Number(top_k ?? 5) } };
   const cases = [...(before?.cases ?? []).filter((one) => one !== null && one.id !== added.id), added];
   const { description = "", thresholds = {} } = before ?? {};
   const body = { description, target: before?.target ?? target, thresholds, cases } as unknown as Dataset;
   await retain.api.PUT("/v1/tenants/{tenant}/evals/datasets/{name}", { params, body });
+}
+
+async function exists(retain: Retain, name: string): Promise<boolean> {
+  for await (const one of datasetsOf(retain)) if (one.name === name) return true;
+  return false;
 }
