@@ -118,3 +118,20 @@ def test_a_case_is_added_to_a_dataset_that_could_not_be_listed_before(
     expect(page.get_by_text("Added to")).to_be_visible()
     assert [one["id"] for one in api.get(dataset).json()["cases"]] == ["first", "second"]
     browser.errors.clear()
+
+
+def test_retry_that_is_pressed_twice_begins_one_run(page: Page, api: httpx.Client, tenant: Callable[[], str]) -> None:
+    tenant_id = tenant()
+    assert api.post(f"/v1/agents/{tenant_id}/clerk/run", json={"input": "refund AB-1"}).status_code == 202
+    page.goto(f"{page.url.partition('#')[0]}#/{tenant_id}/runs")
+    page.get_by_role("link", name="clerk").click()
+    page.get_by_role("button", name="Cancel").click()
+    held = _held(page, "**/retry")
+    retry = page.get_by_role("button", name="Retry")
+    retry.click()
+    retry.click()
+    for route in _arrived(page, held, 2):
+        route.continue_()
+    expect(page.get_by_text("Continues")).to_be_visible()
+    runs = eventually(lambda: api.get(f"/admin/agents/{tenant_id}/runs").json()["runs"], lambda found: len(found) > 1)
+    assert len(runs) == 2

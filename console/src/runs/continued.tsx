@@ -25,9 +25,13 @@ export function Continues({ run }: { run: Schemas["InspectedRun"] }) {
 /** Begins another run that continues an ended one, and shows it. turns: how many are kept; absent for a retry. */
 export function Continue({ retain, run, turns }: { retain: Retain; run: Schemas["InspectedRun"]; turns?: number }) {
   const [error, setError] = useState<unknown>(undefined);
+  // Pressed again, also after an answer that was lost, it begins no second run.
+  const [idempotencyKey] = useState(() => crypto.randomUUID());
   const { agent_type, instance_id, run_id, tenant_id } = run;
   const begin = (): Promise<Run> =>
-    turns === undefined ? retain.runs.retry(agent_type, instance_id, run_id) : retain.runs.fork(agent_type, instance_id, run_id, turns);
+    turns === undefined
+      ? retain.runs.retry(agent_type, instance_id, run_id, { idempotencyKey })
+      : retain.runs.fork(agent_type, instance_id, run_id, turns, { idempotencyKey });
   const show = (begun: Run) => {
     location.hash = addressOf(tenant_id, "runs", begun.run_id);
   };
