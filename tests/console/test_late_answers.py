@@ -135,3 +135,21 @@ def test_retry_that_is_pressed_twice_begins_one_run(page: Page, api: httpx.Clien
     expect(page.get_by_text("Continues")).to_be_visible()
     runs = eventually(lambda: api.get(f"/admin/agents/{tenant_id}/runs").json()["runs"], lambda found: len(found) > 1)
     assert len(runs) == 2
+
+
+def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page, state: LocalState) -> None:
+    with state.d1_transaction() as database:
+        for number, letter in enumerate("cd"):
+            concern = f"01ARZ3NDEKTSV4RRFFQ69G5FB{number}"
+            database.execute(_PARKED, (letter * 32, _TENANT, concern, 1_700_000_000_000 + number))
+    _go(page, "operations")
+    rows = page.locator("section.part", has=page.get_by_role("heading", name="Given up")).locator("li")
+    expect(rows).to_have_count(2)
+    held = _held(page, "**/dismiss")
+    for dismiss in rows.get_by_role("button", name="Dismiss").all():
+        dismiss.click()
+    first, second = _arrived(page, held, 2)
+    first.continue_()
+    expect(rows).to_have_count(1)
+    second.continue_()
+    expect(rows).to_have_count(0)

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
-import { newest, Nothing, Show, useLoaded } from "../loading.tsx";
+import { Failure, newest, Nothing, Show, useChanges, useLoaded } from "../loading.tsx";
 import { Difference } from "../memory/history.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { counted, text, time, words } from "../shown.ts";
@@ -28,7 +28,8 @@ interface Shown {
 /** One run of an evaluation, case by case, what failed first; compared with another run where there is one. */
 export function EvaluationView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
   const { against } = place.query;
-  const [changes, setChanges] = useState(0);
+  const [changes, changed] = useChanges();
+  const [stopped, setStopped] = useState<unknown>(undefined);
   const found = useLoaded(async (): Promise<Shown> => {
     const [{ run, results }, other] = await Promise.all([withResults(retain, id), against ? withResults(retain, against) : undefined]);
     const params = { path: { tenant: retain.tenant, run_id: id, against: against ?? "" } };
@@ -49,7 +50,8 @@ export function EvaluationView({ retain, place, id }: { retain: Retain; place: P
               {time(run.created_at_ms)}: {run.summary.passed} of {counted(run.summary.total, "case")} passed
               {run.summary.failed > 0 && `, ${run.summary.failed} failed`}{run.summary.errored > 0 && `, ${run.summary.errored} errored`}{run.summary.open > 0 && `, ${run.summary.open} open`}.
             </p>
-            {run.state !== "completed" && <Resumed retain={retain} run={run} changed={() => setChanges(changes + 1)} />}
+            {run.state !== "completed" && <Resumed retain={retain} run={run} stopped={setStopped} changed={changed} />}
+            {run.state !== "completed" && stopped !== undefined && <Failure error={stopped} />}
             <Averages run={run} compared={compared} />
             <p class="actions">
               <label>Compared with{" "}
@@ -87,15 +89,20 @@ async function withResults(retain: Retain, id: string): Promise<{ run: Schemas["
   return { run, results };
 }
 
-/** Continues a run that has open cases while somebody looks at it. */
-function Resumed({ retain, run, changed }: { retain: Retain; run: Schemas["Evaluation"]; changed: () => void }) {
+/** Continues a run that has open cases while somebody looks at it. stopped: hears why it did not continue, undefined if it did. */
+function Resumed({ retain, run, stopped, changed }: {
+  retain: Retain;
+  run: Schemas["Evaluation"];
+  stopped: (error: unknown) => void;
+  changed: () => void;
+}) {
   const may = useMay()("resume_evaluation");
   useEffect(() => {
     let current = true;
     const params = { path: { tenant: retain.tenant, run_id: run.run_id } };
     const work = may ? retain.api.POST("/v1/tenants/{tenant}/evals/runs/{run_id}", { params }) : Promise.resolve();
     const again = () => setTimeout(() => current && changed(), AGAIN_MS);
-    work.then(again, again);
+    work.then(() => stopped(undefined), stopped).then(again);
     return () => {
       current = false;
     };

@@ -1,16 +1,15 @@
-import { useState } from "preact/hooks";
 import { Pages, type Retain } from "retain-client";
 
 import { useMay } from "../access.tsx";
-import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useActions, useChanges, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
 /** What was given up in this tenant and is still parked, to be done again or dismissed. */
 export function GivenUp({ retain }: { retain: Retain }) {
   const may = useMay();
-  const [changes, setChanges] = useState(0);
-  const [error, setError] = useState<unknown>(undefined);
+  const [changes, changed] = useChanges();
+  const [failure, act] = useActions(changed);
   const found = useLoaded(() => {
     const wanted = { state: "parked" as const, tenant: retain.tenant };
     return newest(
@@ -20,12 +19,12 @@ export function GivenUp({ retain }: { retain: Retain }) {
       }),
     );
   }, [changes]);
-  const settle = (error_id: string, how: "/admin/errors/{error_id}/replay" | "/admin/errors/{error_id}/dismiss") => () =>
-    retain.api.POST(how, { params: { path: { error_id } } }).then(() => setChanges(changes + 1), setError);
+  const settle = (error_id: string, how: "/admin/errors/{error_id}/replay" | "/admin/errors/{error_id}/dismiss") =>
+    act(() => retain.api.POST(how, { params: { path: { error_id } } }));
   return (
     <>
       <h2>Given up</h2>
-      {error !== undefined && <Failure error={error} />}
+      {failure}
       <Show of={found}>
         {([errors, more]) => (
           <>

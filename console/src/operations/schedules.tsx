@@ -1,9 +1,8 @@
-import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { Confirmed } from "../form.tsx";
-import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useActions, useChanges, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { text, time } from "../shown.ts";
 
@@ -12,14 +11,13 @@ const REFRESH_MS = 10_000;
 /** The schedules of the tenant, the newest first: paused, resumed, or deleted. */
 export function Schedules({ retain }: { retain: Retain }) {
   const may = useMay();
-  const [changes, setChanges] = useState(0);
-  const [error, setError] = useState<unknown>(undefined);
+  const [changes, changed] = useChanges();
+  const [failure, act] = useActions(changed);
   const found = useLoaded(() => newest(retain.schedules.list()), [changes], REFRESH_MS);
-  const act = (action: () => Promise<unknown>) => () => action().then(() => setChanges(changes + 1), setError);
   return (
     <>
       <h2>Schedules</h2>
-      {error !== undefined && <Failure error={error} />}
+      {failure}
       <Show of={found}>
         {([schedules, more]) => (
           <>

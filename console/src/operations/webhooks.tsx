@@ -1,8 +1,7 @@
-import { useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
-import { Failure, More, newest, Nothing, Show, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useActions, useChanges, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { time } from "../shown.ts";
 
@@ -26,15 +25,14 @@ export function Webhooks({ retain }: { retain: Retain }) {
 
 function Webhook({ retain, webhook }: { retain: Retain; webhook: Schemas["Webhook"] }) {
   const may = useMay();
-  const [changes, setChanges] = useState(0);
-  const [error, setError] = useState<unknown>(undefined);
+  const [changes, changed] = useChanges();
+  const [failure, act] = useActions(changed);
   const found = useLoaded(() => newest(retain.webhooks.deliveries(webhook.webhook_id)), [changes]);
-  const replay = (messageId: string) => () =>
-    retain.webhooks.replay(webhook.webhook_id, messageId).then(() => setChanges(changes + 1), setError);
+  const replay = (messageId: string) => act(() => retain.webhooks.replay(webhook.webhook_id, messageId));
   return (
     <details>
       <summary>{webhook.url} <span class="quiet">{webhook.events.join(", ")}</span></summary>
-      {error !== undefined && <Failure error={error} />}
+      {failure}
       <Show of={found}>
         {([deliveries, more]) => (
           <>
