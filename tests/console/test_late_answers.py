@@ -153,3 +153,20 @@ def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page, state: Loca
     expect(rows).to_have_count(1)
     second.continue_()
     expect(rows).to_have_count(0)
+
+
+def test_an_answer_to_an_earlier_query_compares_nothing(page: Page) -> None:
+    """What a setting recalls is compared with what is shown of the other one, not with what came last."""
+    held = _held(page, "**/memories/recall", lambda request: '"query":"vases"' in (request.post_data or ""))
+    _go(page, "recall?query=vases&compare=true&other_query=tea")
+    notes = page.get_by_role("region", name="Setting B").locator(".recalled:not(.below) .number")
+    expect(notes.first).to_be_visible()
+    assert "only here" not in notes.first.inner_text()
+    [earlier] = _arrived(page, held, 1)
+    page.get_by_label("Query", exact=True).fill("tea")
+    page.get_by_role("button", name="Recall").click()
+    expect(notes.first).to_contain_text("=")
+    with page.expect_response("**/memories/recall"):
+        earlier.continue_()
+    page.evaluate(_DRAWN)
+    assert all("=" in note for note in notes.all_inner_texts())

@@ -1,4 +1,4 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
@@ -22,11 +22,11 @@ export function RecallView({ retain, place }: { retain: Retain; place: Place }) 
   const compared = place.query.compare === "true";
   const first = settingsIn(place.query, "");
   const other = compared ? { ...first, valid_at_ms: undefined, ...settingsIn(place.query, OTHER) } : undefined;
-  const [shown, setShown] = useState<Record<string, Schemas["Recall"]>>({});
-  const ranksOf = (name: string) => new Map((shown[name]?.memories ?? []).map((one, at) => [one.id, at + 1]));
+  const [shown, setShown] = useState<Record<string, Schemas["Recall"] | undefined>>({});
+  const ranksOf = (name: string) => shown[name] && new Map(shown[name].memories.map((one, at) => [one.id, at + 1]));
   const column = (name: string, settings: Settings, against: string | undefined) => (
     <Column key={name} retain={retain} name={name} settings={settings} known={(recall) => setShown((before) => ({ ...before, [name]: recall }))}
-      ranks={against === undefined ? undefined : ranksOf(against)} />
+      compared={against !== undefined} ranks={against === undefined ? undefined : ranksOf(against)} />
   );
   return (
     <>
@@ -68,33 +68,33 @@ function Fields({ retain, settings, prefix }: { retain: Retain; settings: Settin
   );
 }
 
-function Column({ retain, name, settings, known, ranks }: {
+function Column({ retain, name, settings, known, compared, ranks }: {
   retain: Retain;
   name: string;
   settings: Settings;
-  known: (recall: Schemas["Recall"]) => void;
+  known: (recall: Schemas["Recall"] | undefined) => void;
+  compared: boolean;
+  /** Of what the other setting recalls, undefined while that is not known. */
   ranks: Map<string, number> | undefined;
 }) {
   const may = useMay();
   const key = JSON.stringify(settings);
-  const found = useLoaded(async () => {
-    const recall = await retain.memories.recall(bodyOf(settings));
-    known(recall);
-    return recall;
-  }, [key]);
+  const found = useLoaded(async () => retain.memories.recall(bodyOf(settings)), [key]);
+  // Not where it is loaded: an answer to earlier settings may arrive last.
+  useEffect(() => known(found !== undefined && "value" in found ? found.value : undefined), [found]);
   const moved = (id: string, rank: number) => {
     const before = ranks?.get(id);
     if (ranks === undefined) return null;
     return before === undefined ? <b class="new">only here</b> : before === rank ? <span class="quiet">=</span> : <b>{before > rank ? `↑ from ${before}` : `↓ from ${before}`}</b>;
   };
   return (
-    <section aria-label={ranks === undefined ? "What is recalled" : `Setting ${name}`}>
-      {ranks !== undefined && <h2>{name}: {settings.query}</h2>}
+    <section aria-label={compared ? `Setting ${name}` : "What is recalled"}>
+      {compared && <h2>{name}: {settings.query}</h2>}
       <Show of={found}>
         {(recall) => (
           <>
             <Found recall={recall} minScore={Number(settings.min_score ?? 0)} note={({ id, left_out }) => left_out === undefined && moved(id, recall.memories.findIndex((one) => one.id === id) + 1)} />
-            {may("put_dataset") && ranks === undefined && <AddCase retain={retain} settings={settings} recall={recall} />}
+            {may("put_dataset") && !compared && <AddCase retain={retain} settings={settings} recall={recall} />}
           </>
         )}
       </Show>
