@@ -74,6 +74,15 @@ def _arrived(page: Page, held: list[Route], count: int) -> list[Route]:
     return eventually(lambda: held if page.evaluate("true") else [], lambda found: len(found) == count)
 
 
+@pytest.mark.parametrize("view", ["runs?status=failed", "memory?kind=task"])
+def test_an_empty_page_of_a_list_that_continues_is_not_the_end_of_it(page: Page, view: str) -> None:
+    name = "runs" if view.startswith("runs") else "memories"
+    page.route(f"**/{name}?*", altered(lambda answer: {**answer, name: [], "cursor": "1.01ARZ3NDEKTSV4RRFFQ69G5FAV"}))
+    _go(page, view)
+    expect(page.get_by_text("Nothing was found so far.")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("Older|Next"))).to_be_visible()
+
+
 def test_the_prompt_of_a_late_run_has_the_messages_that_it_read(
     page: Page, api: httpx.Client, state: LocalState, browser: Browsing
 ) -> None:

@@ -33,8 +33,9 @@ export function MemoriesView({ retain, place }: { retain: Retain; place: Place }
       <Show of={found}>
         {({ memories, cursor }) => (
           <>
-            {memories.length === 0 && <Nothing>{at === undefined ? "Nothing is remembered here." : "Nothing of it was known then."}</Nothing>}
+            {memories.length === 0 && <Nothing more={cursor !== null}>{at === undefined ? "Nothing is remembered here." : "Nothing of it was known then."}</Nothing>}
             <ul class="rows memories">{memories.map((memory) => <Row key={memory.id} memory={memory} at={query.as_of_ms} />)}</ul>
+            {query.words && query.all && <p class="quiet">Words find what is valid: closed ones are in the list without them.</p>}
             {query.words && <More of={memories.length === PAGE} most={PAGE} />}
             {cursor !== null && <p class="pages"><a href={addressOf(place.tenant, "memory", undefined, { ...query, cursor })}>Next</a></p>}
           </>

@@ -38,7 +38,7 @@ export function RunsView({ retain, place }: { retain: Retain; place: Place }) {
       <Show of={found}>
         {(page) => (
           <>
-            {page.runs.length === 0 && <Nothing>There are no such runs.</Nothing>}
+            {page.runs.length === 0 && <Nothing more={page.cursor !== null}>There are no such runs.</Nothing>}
             <ul class="rows runs">{page.runs.map((run) => <Row key={run.run_id} run={run} />)}</ul>
             <p class="pages">
               {cursor !== undefined && <a href={addressOf(place.tenant, "runs", undefined, conditions)}>Newest</a>}
