@@ -16,7 +16,7 @@ HERE = Path(__file__).parent
 _MODULES = (
     *("api.ts", "asof.tsx", "form.tsx", "loading.tsx", "place.ts", "shown.ts", "title.ts", "virtual.tsx"),
     "people/lanes.tsx",
-    *("memory/fields.tsx", "memory/history.tsx", "memory/memories.tsx", "memory/memory.tsx", "memory/source.tsx"),
+    *("memory/fields.tsx", "memory/history.tsx", "memory/memories.tsx", "memory/events.ts", "memory/source.tsx"),
     *("recall/add-case.tsx", "recall/parts.tsx", "recall/recall.tsx"),
     *("runs/prompt.tsx", "runs/rows.tsx", "runs/steps.ts", "runs/timeline.tsx"),
 )

@@ -179,3 +179,18 @@ def test_an_answer_to_an_earlier_query_compares_nothing(page: Page) -> None:
         earlier.continue_()
     page.evaluate(_DRAWN)
     assert all("=" in note for note in notes.all_inner_texts())
+
+
+def test_a_fact_at_a_time_is_found_however_many_memories_there_are(page: Page, api: httpx.Client) -> None:
+    """Pages of a filtered list of a time may be empty, with a cursor: as those of a tenant with thousands are."""
+    fact = {"subject": "kim", "predicate": "lives_in"}
+    first = _store(api, content="Kim lives in Oslo.", object="Oslo", **fact)
+    path = f"/admin/tenants/{_TENANT}/memories/{first}"
+    at_ms = api.get(path).json()["recorded_at_ms"]
+    _store(api, content="Kim lives in Lyon.", object="Lyon", **fact)
+    page.route("**/memories?*as_of_ms*", lambda route: route.fulfill(json={"memories": [], "cursor": "1100"}))
+    _go(page, f"memory/{first}?as_of_ms={at_ms}")
+    lanes = page.locator(".lanes .fact")
+    expect(lanes).to_have_count(1)
+    expect(lanes).to_contain_text("Oslo")
+    expect(lanes).to_contain_text("to now")

@@ -4,9 +4,10 @@ import { type Retain, RetainError, type Schemas } from "retain-client";
 import { useMay } from "../access.tsx";
 import { AsOf, asOf } from "../asof.tsx";
 import { useUnsaved } from "../form.tsx";
-import { InvalidField, Nothing, Show, useActions, useLoaded } from "../loading.tsx";
+import { InvalidField, Nothing, Show, useActions, useChanges, useLoaded } from "../loading.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { text, time } from "../shown.ts";
+import { thenOf, withEvents } from "./events.ts";
 import { Fields } from "./fields.tsx";
 import { foldOf, History } from "./history.tsx";
 import { Near } from "./near.tsx";
@@ -17,9 +18,8 @@ import { Source } from "./source.tsx";
 /** One memory: what it says, where it comes from, and what became of it. */
 export function MemoryView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
   const may = useMay();
-  const [changes, setChanges] = useState(0);
+  const [changes, changed] = useChanges();
   const [written, write] = useState<string | undefined>(undefined);
-  const changed = () => setChanges(changes + 1);
   const [failure, act] = useActions(changed);
   const found = useLoaded(() => withEvents(retain, id), [id, changes]);
   const at = asOf(place);
@@ -53,26 +53,6 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
       </Show>
     </>
   );
-}
-
-/** Return a memory in the state that it had at a time, by its events; as it is now if it was not known then. */
-export function thenOf(memory: Schemas["MemoryWithEvents"], atMs: number): Schemas["MemoryWithEvents"] {
-  const events = memory.events.filter((event) => event.at_ms <= atMs);
-  if (events.length === 0) return memory;
-  const later = events.length < memory.events.length;
-  return { ...memory, ...(later && { valid_to_ms: null, superseded_by: null, expires_at_ms: null }), ...foldOf(events), events: memory.events } as Schemas["MemoryWithEvents"];
-}
-
-/** Return a memory with all of its events. */
-async function withEvents(retain: Retain, id: string): Promise<Schemas["MemoryWithEvents"]> {
-  const path = { tenant: retain.tenant, id };
-  const memory = await retain.memories.get(id);
-  for (let { cursor } = memory; cursor !== null; ) {
-    const page = (await retain.api.GET("/v1/tenants/{tenant}/memories/{id}", { params: { path, query: { cursor } } })).data!;
-    memory.events.push(...page.events);
-    cursor = page.cursor;
-  }
-  return memory;
 }
 
 function Facts({ memory }: { memory: Schemas["MemoryWithEvents"] }) {
