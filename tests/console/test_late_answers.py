@@ -194,3 +194,17 @@ def test_a_fact_at_a_time_is_found_however_many_memories_there_are(page: Page, a
     expect(lanes).to_have_count(1)
     expect(lanes).to_contain_text("Oslo")
     expect(lanes).to_contain_text("to now")
+
+
+def test_what_was_read_of_a_run_stays_when_it_cannot_be_read_after_an_answer(page: Page, browser: Browsing) -> None:
+    page.get_by_role("link", name="clerk").click()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    page.route("**/reject*", lambda route: route.fulfill(json={}))
+    page.route("**/resume*", lambda route: route.fulfill(json={}))
+    page.route(f"**/agents/{_TENANT}/runs/*", _fails)
+    page.get_by_role("button", name="Reject").click()
+    expect(page.get_by_text("What is shown is older.")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_be_visible()
+    page.unroute_all()
+    expect(page.get_by_text("What is shown is older.")).to_have_count(0)
+    browser.errors.clear()

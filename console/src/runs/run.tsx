@@ -1,8 +1,8 @@
-import { useEffect, useState } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
-import { Show, useActions } from "../loading.tsx";
+import { Show, useActions, useChanges } from "../loading.tsx";
 import { addressOf, type Place, placeOf } from "../place.ts";
 import { cost, counted, duration, text, time } from "../shown.ts";
 import { Context } from "./context.tsx";
@@ -16,7 +16,7 @@ const RAW_KEY = "e";
 
 /** One run: what it was asked and answered, and everything that happened in it. */
 export function RunView({ retain, place, runId }: { retain: Retain; place: Place; runId: string }) {
-  const [changes, setChanges] = useState(0);
+  const [changes, changed] = useChanges();
   const found = useRun(retain, runId, changes);
   const raw = place.query.raw === "true";
   const turned = turnedOf(place);
@@ -37,7 +37,7 @@ export function RunView({ retain, place, runId }: { retain: Retain; place: Place
             <span class={`status ${run.status}`}>{run.status}</span>
             {run.completed_at_ms === null && <span class="live">live</span>}
           </div>
-          <Answers retain={retain} run={run} changed={() => setChanges(changes + 1)} />
+          <Answers retain={retain} run={run} changed={changed} />
           <div class="talk">
             <Asked run={run} shown={place.query.at === "asked"} />
             <section aria-label="Answered">
