@@ -208,3 +208,11 @@ def test_what_was_read_of_a_run_stays_when_it_cannot_be_read_after_an_answer(pag
     page.unroute_all()
     expect(page.get_by_text("What is shown is older.")).to_have_count(0)
     browser.errors.clear()
+
+
+def test_an_answer_without_readiness_is_an_error(page: Page, browser: Browsing) -> None:
+    page.route("**/readyz", _fails)
+    _go(page, "operations")
+    ready: Locator = page.locator("section.part", has=page.get_by_role("heading", name="Ready"))
+    expect(ready.get_by_role("alert")).to_contain_text("It broke.")
+    browser.errors.clear()

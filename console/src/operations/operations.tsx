@@ -1,4 +1,4 @@
-import type { Retain } from "retain-client";
+import { type Retain, RetainError } from "retain-client";
 
 import { type Operation, useMay } from "../access.tsx";
 import { Agents } from "../agents/agents.tsx";
@@ -42,10 +42,18 @@ const PARTS: [Operation, (props: { retain: Retain }) => preact.JSX.Element][] = 
   ["list_shards", Databases],
 ];
 
+/** Ask whether the deployment is ready. Throws a RetainError for an answer that says something else. */
+async function readiness(): Promise<Readiness> {
+  const answer = await asked("/readyz");
+  const found = (await answer.json()) as Readiness | { code: string; detail: string };
+  if ("version" in found) return found;
+  throw new RetainError(found.detail, { code: found.code, status: answer.status });
+}
+
 /** Whether the system is well, what it gave up or still owes, what is left of its limits, and who may reach it. */
 export function OperationsView({ retain }: { retain: Retain; place: Place }) {
   const may = useMay();
-  const ready = useLoaded(async () => (await asked("/readyz")).json() as Promise<Readiness>, [], REFRESH_MS);
+  const ready = useLoaded(readiness, [], REFRESH_MS);
   return (
     <>
       <h1>Operations</h1>
