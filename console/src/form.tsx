@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
-import { useLoaded } from "./loading.tsx";
+import { newest, useLoaded } from "./loading.tsx";
 import { addressOf, type Place } from "./place.ts";
 import { isTime } from "./shown.ts";
 
@@ -70,10 +70,13 @@ export function localTime(ms: number): string {
   return isTime(local.getTime()) ? local.toISOString().slice(0, -5).replace(/^\+0*/, "") : "";
 }
 
-/** A field of an agent, which suggests those of the deployment. */
+/** Agents that a field suggests, of the many that a deployment may have. */
+const SUGGESTED = 200;
+
+/** A field of an agent, which suggests the first ones of the tenant. */
 export function AgentField({ retain, value, label = "Agent", name = "agent_type" }: { retain: Retain; value: string | undefined; label?: string; name?: string }) {
-  const agents = useLoaded(() => retain.agents.list().all(), [retain.tenant]);
-  const known = agents !== undefined && "value" in agents ? agents.value : [];
+  const agents = useLoaded(() => newest(retain.agents.list({ limit: SUGGESTED }), SUGGESTED), [retain.tenant]);
+  const [known] = agents !== undefined && "value" in agents ? agents.value : [[]];
   return (
     <>
       <Field label={label} name={name} value={value} list={`agents-${name}`} autocomplete="off" />

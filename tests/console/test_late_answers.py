@@ -216,3 +216,19 @@ def test_an_answer_without_readiness_is_an_error(page: Page, browser: Browsing) 
     ready: Locator = page.locator("section.part", has=page.get_by_role("heading", name="Ready"))
     expect(ready.get_by_role("alert")).to_contain_text("It broke.")
     browser.errors.clear()
+
+
+def test_a_field_of_agents_suggests_the_first_of_many(page: Page) -> None:
+    """Of a thousand agents it asks for no other page."""
+    asked: list[str] = []
+    agent = {"description": "", "house": None, "delegates": [], "source": "repository", "version": None}
+
+    def first(route: Route) -> None:
+        asked.append(route.request.url)
+        listed = [{**agent, "agent_type": f"agent_{number}_{len(asked)}"} for number in range(200)]
+        route.fulfill(json={"agents": listed, "cursor": f"agent_{len(asked)}"})
+
+    page.route(re.compile(rf"/v1/agents/{_TENANT}(\?|$)"), first)
+    _go(page, "memory")
+    expect(page.locator("#agents-agent_type option")).to_have_count(200)
+    assert len(asked) <= 2

@@ -3,7 +3,7 @@ import type { Retain, Schemas } from "retain-client";
 
 import { useMay } from "../access.tsx";
 import { Confirmed } from "../form.tsx";
-import { More, newest, Nothing, Show, useActions, useLoaded } from "../loading.tsx";
+import { More, newest, Nothing, Show, useActions, useChanges, useLoaded } from "../loading.tsx";
 import { Difference } from "../memory/history.tsx";
 import { addressOf, type Place } from "../place.ts";
 import { text, time } from "../shown.ts";
@@ -20,8 +20,8 @@ interface Known {
 /** One agent: its definition, and what each of its versions changed. The address names the version to be shown. */
 export function AgentView({ retain, place, id }: { retain: Retain; place: Place; id: string }) {
   const may = useMay();
-  const [changes, setChanges] = useState(0);
-  const [failure, act] = useActions(() => setChanges(changes + 1));
+  const [changes, changed] = useChanges();
+  const [failure, act] = useActions(changed);
   const found = useLoaded(() => known(retain, id), [id, changes]);
   return (
     <>
@@ -64,10 +64,15 @@ export function AgentView({ retain, place, id }: { retain: Retain; place: Place;
 
 /** Read what is known of an agent. The list says whether it has versions: it is asked first, so that nothing is refused. */
 async function known(retain: Retain, id: string): Promise<Known> {
-  const agent = (await retain.agents.list({ limit: 200 }).all()).find((one) => one.agent_type === id);
+  const agent = await listed(retain, id);
   if (agent?.source === "repository") return { agent, definition: (await retain.agents.get(id)).definition, versions: [], more: false };
   const [versions, more] = await newest(retain.agents.versions(id));
   return { agent, definition: undefined, versions, more };
+}
+
+async function listed(retain: Retain, id: string): Promise<Schemas["ListedAgent"] | undefined> {
+  for await (const one of retain.agents.list({ limit: 200 })) if (one.agent_type === id) return one;
+  return undefined;
 }
 
 /** One version: who made it, and, once it is opened, what it changed of the one before. */
