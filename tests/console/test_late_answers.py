@@ -232,3 +232,18 @@ def test_a_field_of_agents_suggests_the_first_of_many(page: Page) -> None:
     _go(page, "memory")
     expect(page.locator("#agents-agent_type option")).to_have_count(200)
     assert len(asked) <= 2
+
+
+def test_long_names_break_instead_of_the_page(page: Page, api: httpx.Client) -> None:
+    user, subject = "u" * 128, "s" * 200
+    assert api.put(f"/admin/tenants/{_TENANT}/users/{user}", json={"name": "N" * 100}).is_success
+    memory = _store(api, content="x" * 300, subject=subject, predicate="is", object="o" * 200)
+    page.set_viewport_size({"width": 360, "height": 800})
+    for address, shown in (
+        (f"people/{user}", page.get_by_role("button", name="Forget")),
+        (f"memory/{memory}", page.get_by_role("button", name="Erase everything about")),
+        (f"recall?compare=true&query={'q' * 200}", page.get_by_role("heading", name="A: q")),
+    ):
+        _go(page, address)
+        expect(shown).to_be_visible()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360, address
