@@ -1,5 +1,5 @@
 import { render } from "preact";
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
 import { Allowed } from "./access.tsx";
@@ -37,7 +37,8 @@ const TIMED = new Set(["people", "memory", "recall"]);
 
 function usePlace(): Place {
   const [place, setPlace] = useState(() => placeOf(location.hash));
-  useEffect(() => {
+  // Before anything is drawn: who goes on at once would stay where they were.
+  useLayoutEffect(() => {
     const moved = () => setPlace(placeOf(location.hash));
     addEventListener("hashchange", moved);
     return () => removeEventListener("hashchange", moved);

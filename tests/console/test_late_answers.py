@@ -210,6 +210,12 @@ def test_what_was_read_of_a_run_stays_when_it_cannot_be_read_after_an_answer(pag
     browser.errors.clear()
 
 
+def test_who_goes_elsewhere_while_the_page_is_first_drawn_arrives_there(page: Page) -> None:
+    page.add_init_script("addEventListener('DOMContentLoaded', () => (location.hash += '/people'), { once: true })")
+    page.reload()
+    expect(page.get_by_role("heading", name="People")).to_be_visible()
+
+
 def test_an_answer_without_readiness_is_an_error(page: Page, browser: Browsing) -> None:
     page.route("**/readyz", _fails)
     _go(page, "operations")
