@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -49,6 +50,30 @@ def test_a_schema_whose_code_would_be_too_long_is_refused(schema: dict[str, Any]
     with pytest.raises(ValueError, match="not a usable JSON Schema") as caught:
         compile_schema(schema)
     assert str(caught.value.__cause__) == "the schema has too many rules"
+
+
+def _levels(count: int, around: Callable[[dict[str, Any]], dict[str, Any]]) -> dict[str, Any]:
+    schema: dict[str, Any] = {"type": "string"}
+    for _ in range(count):
+        schema = around(schema)
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("around", "most"),
+    [(lambda one: {"type": "object", "properties": {"a": one}}, 48), (lambda one: {"type": "array", "items": one}, 20)],
+    ids=["objects", "arrays"],
+)
+def test_a_valid_schema_that_is_too_large_says_of_what_it_has_too_much(
+    around: Callable[[dict[str, Any]], dict[str, Any]], most: int
+) -> None:
+    assert compile_schema(_levels(most, around))("text") is not None
+    with pytest.raises(ValueError, match="it is nested too deeply"):
+        compile_schema(_levels(most + 1, around))
+    with pytest.raises(ValueError, match="it is nested too deeply"):
+        compile_schema(_levels(2_000, around))
+    with pytest.raises(ValueError, match="it has too many rules"):
+        compile_schema({"properties": {f"p{number}": around({"type": "string"}) for number in range(1_000)}})
 
 
 def test_a_large_schema_of_an_ordinary_kind_compiles() -> None:

@@ -21,7 +21,7 @@ def compile_check(schema: Mapping[str, object]) -> Check:
     try:
         violation_of = compile_schema(schema)
     except ValueError as error:
-        raise InvalidInput("parameters is not a usable JSON Schema", code="invalid_tool_configuration") from error
+        raise InvalidInput(f"parameters: {error}", code="invalid_tool_configuration") from error
 
     def check(arguments: Mapping[str, object]) -> None:
         violation = violation_of(arguments)

@@ -53,7 +53,7 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
 
     A value that needs more than `MAX_STEPS` references, or references without end, is a violation too.
 
-    Raises: ValueError for a schema that cannot be compiled, or whose code would be too long.
+    Raises: ValueError for a schema that cannot be compiled; it says so if that has too many rules, or too many levels.
     Source: https://horejsek.github.io/python-fastjsonschema/
     """
     # Imported here because the compiler is slow to import, and only the first use needs it.
@@ -67,7 +67,7 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
         patterns.update({written: _linear(written, compiled) for written, compiled in patterns.items()})
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError, re.error) as error:
         # fastjsonschema does not validate the schema itself: an invalid one can raise anything.
-        raise ValueError("this is not a usable JSON Schema") from error
+        raise ValueError(f"this is not a usable JSON Schema{_excess(error)}") from error
 
     def check(value: object) -> Violation | None:
         steps.left = MAX_STEPS
@@ -81,6 +81,19 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
         return None
 
     return check
+
+
+def _excess(error: Exception) -> str:
+    """Return of what a schema has too much, "" for one that is invalid.
+
+    Python compiles at most 20 loops, and 100 blocks, in one another.
+    """
+    from retain.json_schema.code import TooManyRules
+
+    if isinstance(error, TooManyRules):
+        return ": it has too many rules, or too many levels of them"
+    nested = isinstance(error, RecursionError | IndentationError) or "nested blocks" in str(error)
+    return ": it is nested too deeply" if nested else ""
 
 
 class _TooManySteps(Exception):

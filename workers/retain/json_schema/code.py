@@ -25,6 +25,10 @@ Step = Callable[[], None]
 """Is called before each reference that a check follows."""
 
 
+class TooManyRules(ValueError):
+    """The code of a schema would be too long."""
+
+
 class _Functions(RefResolver):
     """Gives each schema that a reference names a function of its own: the library gives `#/a-B` and `#/a_b` the same one."""
 
@@ -68,7 +72,7 @@ class _BoundedCode(CodeGeneratorDraft04):
     def _grow(self, characters: int) -> None:
         self._characters += characters
         if self._characters > MAX_CODE_CHARACTERS:
-            raise ValueError("the schema has too many rules")
+            raise TooManyRules("the schema has too many rules")
 
 
 class _Draft04(_BoundedCode):
@@ -96,7 +100,7 @@ def generated(
     """Return the function that checks a value, and the patterns that it searches, by their text.
 
     The function raises JsonSchemaValueException, whose `rule_definition` is the rule's JSON, or None if that is long.
-    Raises: ValueError for a schema whose code would be too long, and whatever an invalid schema causes.
+    Raises: TooManyRules; SyntaxError or RecursionError for one that is nested too deeply; whatever an invalid one causes.
     """
     resolver = _Functions.from_schema(schema, handlers=handlers, store={})
     written = schema.get("$schema", "")

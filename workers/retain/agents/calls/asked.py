@@ -143,7 +143,7 @@ def _check_schema(schema: JsonObject | None) -> None:
     try:
         compile_schema(schema)
     except ValueError as error:
-        raise InvalidInput("the output schema is not a usable JSON Schema", code="invalid_schema") from error
+        raise InvalidInput(f"the output schema: {error}", code="invalid_schema") from error
 
 
 def _user_of(bound: BoundUser | None, named: User | None) -> User | None:

@@ -64,7 +64,7 @@ def _compiled(schema: Mapping[str, object]) -> Check:
     try:
         return compile_schema(schema)
     except ValueError as error:
-        raise InvalidInput("the schema is not a usable JSON Schema", code="invalid_schema") from error
+        raise InvalidInput(f"the schema: {error}", code="invalid_schema") from error
 
 
 def _matching(reply: ChatReply, check: Check) -> ChatReply:
