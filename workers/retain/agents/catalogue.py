@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from retain.agents.definitions import AgentDefinition
+from retain.agents.definitions import STAGED, AgentDefinition
 from retain.errors import Misconfigured, NotFound
 from retain.json_text import JsonObject, read_own_json
 
@@ -32,7 +32,9 @@ class AgentCatalogue:
     def from_json(cls, text: str) -> AgentCatalogue:
         """Return the catalogue that staging wrote (`agents.json`)."""
         staged = read_own_json(text)
-        agents = {name: AgentDefinition.model_validate(agent) for name, agent in staged["agents"].items()}
+        agents = {
+            name: AgentDefinition.model_validate(agent, context=STAGED) for name, agent in staged["agents"].items()
+        }
         return cls(agents, staged["scripts"], staged.get("functions"))
 
     def has(self, agent_type: str) -> bool:

@@ -1,13 +1,14 @@
 """Agent definitions: the contents of a YAML file in `agents/`, validated.
 
-pydantic checks them when they are staged and again when the Worker loads them.
+pydantic checks them when they are staged and again when the Worker loads them; their schemas are compiled the first time.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from retain.errors import RetainError
 from retain.json_schema import compile_schema
@@ -16,6 +17,8 @@ from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
 from retain.models.attached import FileKind
 
+STAGED: Final[Mapping[str, bool]] = {"staged": True}
+"""The context in which definitions are read that were checked before: to compile a schema takes milliseconds."""
 BUILT_IN = frozenset(
     {
         "recall_memory",
@@ -254,8 +257,8 @@ class AgentDefinition(_StrictDefinition):
 
     @field_validator("output_schema")
     @classmethod
-    def _schema_compiles(cls, schema: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        if schema is not None:
+    def _schema_compiles(cls, schema: dict[str, JsonValue] | None, info: ValidationInfo) -> dict[str, JsonValue] | None:
+        if schema is not None and info.context is not STAGED:
             compile_schema(schema)
         return schema
 
