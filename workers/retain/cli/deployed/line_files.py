@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TextIO
 
@@ -35,7 +36,21 @@ def text_of(file: str, most: int = -1) -> str:
     try:
         return sys.stdin.read(most) if file == "-" else Path(file).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{file} cannot be read: {error}", code=ForeignCode("usage")) from error
+        raise _unreadable(file, error) from error
+
+
+def lines_of(file: str) -> Iterator[str]:
+    """Yield the lines of a file of any size, or of standard input for `-`. Raises: InvalidInput (code `usage`)."""
+    try:
+        with nullcontext(sys.stdin) if file == "-" else Path(file).open(encoding="utf-8-sig") as stream:
+            for line in stream:
+                yield line.removesuffix("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise _unreadable(file, error) from error
+
+
+def _unreadable(file: str, error: Exception) -> InvalidInput:
+    return InvalidInput(f"{file} cannot be read: {error}", code=ForeignCode("usage"))
 
 
 def print_counts(counts: Mapping[str, int], stream: TextIO, *, as_json: bool) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, add_target, json_of, run_deployed
-from retain.cli.deployed.line_files import kind_of, print_counts, text_of
+from retain.cli.deployed.line_files import kind_of, lines_of, print_counts, text_of
 from retain.cli.deployed.terminal import one_line
 from retain.cli.moving import langgraph, mem0, zep
 from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
@@ -28,14 +28,15 @@ _LINES = {"content-type": "application/x-ndjson"}
 
 
 def bring(options: argparse.Namespace, deployment: Deployment) -> int:
-    """Import a file in parts, each of which is imported as a whole or not at all. To repeat it changes nothing."""
-    whole = text_of(options.file)
-    found = (
-        whole.removesuffix("\n").split("\n")
-        if options.product is None
-        else list(_converted(options, deployment.tenant_id, whole))
+    """Import a file in parts, each of which is imported as a whole or not at all. To repeat it changes nothing.
+
+    Of an export it keeps a part in memory; what another product wrote is read whole, before anything is sent.
+    """
+    found: Iterable[str] = (
+        lines_of(options.file) if options.product is None else list(_converted(options, deployment.tenant_id))
     )
     done: Counter[str] = Counter()
+    part = ""
     query = {"include_erased": "true"} if options.include_erased else {}
     for first, last, part in _parts(found):
         try:
@@ -53,12 +54,13 @@ def bring(options: argparse.Namespace, deployment: Deployment) -> int:
             raise
         done.update(json_of(answer))
     print_counts(done, sys.stdout, as_json=options.json)
-    if options.product is None and not _is_whole(found):
+    if options.product is None and not _ends_an_export(part.rpartition("\n")[2]):
         print("the file ends before the last page of an export: it may be cut off", file=sys.stderr)
     return 0
 
 
-def _converted(options: argparse.Namespace, tenant_id: str, whole: str) -> Iterator[str]:
+def _converted(options: argparse.Namespace, tenant_id: str) -> Iterator[str]:
+    whole = text_of(options.file)
     undated_ms = 0 if options.file == "-" else int(Path(options.file).stat().st_mtime * 1000)
     agent_type = None if options.agent is None else check_agent_type(options.agent)
     to = ImportTarget(tenant_id, options.product, agent_type, options.user, undated_ms)
@@ -86,9 +88,8 @@ def _parts(found: Iterable[str]) -> Iterator[tuple[int, int, str]]:
         yield first, number, "\n".join(part)
 
 
-def _is_whole(found: Sequence[str]) -> bool:
-    last = next((line for line in reversed(found) if line.strip()), "")
-    return kind_of(last) == "page" and '"cursor":null' in last.replace(" ", "")
+def _ends_an_export(line: str) -> bool:
+    return kind_of(line) == "page" and '"cursor":null' in line.replace(" ", "")
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
