@@ -90,8 +90,10 @@ _SIZES = """
 SELECT event_id, length(data) + length(source) + 150 AS size FROM memory_events WHERE record_id = ? ORDER BY event_id
 """
 _EVENTS = """
-SELECT * FROM memory_events WHERE record_id IN (SELECT value FROM json_each(?)) AND tenant_id = ? ORDER BY event_id
+SELECT * FROM memory_events INDEXED BY memory_events_by_record
+WHERE record_id IN (SELECT value FROM json_each(?)) AND tenant_id = ? ORDER BY event_id
 """
+"""Without the index's name SQLite reads all events of the tenant for each page, as they are in this order."""
 _SOME_EVENTS = """
 SELECT * FROM memory_events WHERE event_id IN (SELECT value FROM json_each(?)) AND tenant_id = ? ORDER BY event_id
 """
