@@ -162,3 +162,27 @@ async def test_more_users_than_a_page_has_are_exported_each_once(world: World) -
 
 def _line(user: dict[str, Any]) -> str:
     return json.dumps({"kind": "user", "version": 1, "tenant": "copy", "user": user})
+
+
+_KEYS = {
+    "conversation_messages": ("message_id",),
+    "agent_runs": ("run_id",),
+    "memory_episodes": ("episode_id",),
+    "memory_records": ("id", "content_hash"),
+    "memory_events": ("event_id", "record_id"),
+}
+"""The columns that are unique in the tables of which a tenant has most rows, `number` besides."""
+
+
+async def test_a_user_s_export_reads_what_is_the_user_s_however_much_others_have(world: World) -> None:
+    """Each of its pages read all messages, runs and episodes of the tenant, and each phase all records or events."""
+    before = await world.steps_of(lambda: exported(world, ANN))
+    for table, keys in _KEYS.items():
+        columns = [column["name"] for column in world.sql_now(f"SELECT name FROM pragma_table_info('{table}')")]
+        copied = {**dict.fromkeys(keys, "'X' || n.value"), "number": "NULL"}
+        world.sql_now(
+            "WITH RECURSIVE n (value) AS (SELECT 1 UNION ALL SELECT value + 1 FROM n WHERE value < 1000),"
+            f" one AS (SELECT * FROM {table} t WHERE instr(json_array({', '.join(columns)}), 'bob') > 0 LIMIT 1)"
+            f" INSERT INTO {table} SELECT {', '.join(copied.get(name, name) for name in columns)} FROM one, n"
+        )
+    assert await world.steps_of(lambda: exported(world, ANN)) < before * 2

@@ -20,8 +20,19 @@ from retain.ports import Row
 ROWS = 25
 """Most rows on a page: a run's input may have 256 KiB."""
 
-_MINE = """tenant_id = ?1 AND (user_id = ?2 OR (user_id IS NULL AND (agent_type, instance_id) IN
-  (SELECT agent_type, instance_id FROM conversations WHERE tenant_id = ?1 AND user_id = ?2)))"""
+_MINE = """{key} IN (
+  SELECT {key} FROM {table} INDEXED BY {index} WHERE tenant_id = ?1 AND user_id = ?2 AND {key} > ?3
+  UNION ALL
+  SELECT t.{key} FROM conversations c CROSS JOIN {table} t ON t.tenant_id = ?1 AND t.agent_type = c.agent_type
+    AND t.instance_id = c.instance_id AND t.user_id IS NULL AND t.{key} > ?3
+  WHERE c.tenant_id = ?1 AND c.user_id = ?2
+)"""
+"""The user's rows by an index of users, and those without a user by one of instances: a tenant has many more."""
+
+
+def _mine(table: str, key: str, index: str) -> str:
+    """Return the end of a page's query: the rows of a table that are the user's, by their key. index: of users."""
+    return f"FROM {table} WHERE {_MINE.format(table=table, key=key, index=index)} ORDER BY {key} LIMIT ?4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +58,7 @@ _PHASES: Mapping[str, _Texts] = {
     "messages": _Texts(
         "message",
         "SELECT message_id AS place, message_id, agent_type, instance_id, run_id, role, content, at_ms, attachments"
-        f" FROM conversation_messages WHERE {_MINE} AND message_id > ?3 ORDER BY message_id LIMIT ?4",
+        f" {_mine('conversation_messages', 'message_id', 'conversation_messages_of_user')}",
         ("content",),
     ),
     "runs": _Texts(
@@ -55,26 +66,26 @@ _PHASES: Mapping[str, _Texts] = {
         "SELECT run_id AS place, run_id, parent_run_id, agent_type, instance_id, status, output, error, model,"
         " created_at_ms, completed_at_ms, CASE WHEN json_valid(input) THEN json_extract(input, '$.input') END AS input,"
         " CASE WHEN json_valid(input) THEN json_extract(input, '$.metadata') END AS metadata"
-        f" FROM agent_runs WHERE {_MINE} AND run_id > ?3 ORDER BY run_id LIMIT ?4",
+        f" {_mine('agent_runs', 'run_id', 'agent_runs_by_user')}",
         ("input", "output", "metadata"),
     ),
     "episodes": _Texts(
         "episode",
         "SELECT episode_id AS place, episode_id, agent_type, instance_id, run_id, turn, content, created_at_ms"
-        f" FROM memory_episodes WHERE {_MINE} AND episode_id > ?3 ORDER BY episode_id LIMIT ?4",
+        f" {_mine('memory_episodes', 'episode_id', 'memory_episodes_of_user')}",
     ),
     "decisions": _Texts(
         "decision",
         "SELECT decision_id AS place, decision_id, run_id, kind, decision, confidence, decided_by, tool, agent_type,"
         " instance_id, policy, agent_version, model, at_ms"
-        f" FROM decision_log WHERE {_MINE} AND decision_id > ?3 ORDER BY decision_id LIMIT ?4",
+        f" {_mine('decision_log', 'decision_id', 'decision_log_of_users')}",
     ),
     "schedules": _Texts(
         "schedule",
         "SELECT schedule_id AS place, schedule_id, agent_type, instance_id, state, cron, timezone, at_ms, next_at_ms,"
         " last_run_id, last_at_ms, last_error, json_extract(request, '$.input') AS input,"
         " json_extract(request, '$.metadata') AS metadata, created_at_ms"
-        f" FROM schedules WHERE {_MINE} AND schedule_id > ?3 ORDER BY schedule_id LIMIT ?4",
+        f" {_mine('schedules', 'schedule_id', 'schedules_of_user')}",
     ),
     "attachments": _Texts(
         "attachment",
