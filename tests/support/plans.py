@@ -1,8 +1,8 @@
-"""How SQLite plans each statement that the product runs in host tests: by an index, and inside one tenant.
+"""How SQLite plans each statement that the product runs in host tests: by an index, inside one tenant, and not all of it.
 
 Every table of D1 with a column `tenant_id` has rows of tenants. A statement never reads such a table whole, and finds its
-rows by the tenant, or by an id that leads to them from a row that was found by the tenant. `excused_plans` has the
-statements that may do otherwise.
+rows by the tenant, or by an id that leads to them from a row that was found by the tenant. A statement that is given ids,
+and has no limit, does not read all rows of the tenant. `excused_plans` has the statements that may do otherwise.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from types import FrameType
 import retain.host.sql
 from retain.host.connection import execute, open_database
 from retain.ports import SqlResult, SqlValue
-from tests.support.excused_plans import may_cross_tenants, may_follow_id, may_read_whole
+from tests.support.excused_plans import ONE_EACH, may_cross_tenants, may_follow_id, may_read_whole
 from tools.paths import ROOT
 
 _IDS = frozenset(
@@ -40,6 +40,12 @@ _HINTS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 """What only the real schema has an index for, or what keeps the planner from taking one."""
+_GIVEN = re.compile(
+    r"^(?!.* LIMIT ).*(?:\bIN \(SELECT (?:\w+\.)?value(?: ->> 0)? FROM json_each\(|\bjson_each\(\?\d*\) \w+ JOIN\b)"
+)
+"""A statement that is given ids or other keys. The planner takes an index of the tenant for it if there is any, since it
+does not know how many rows a tenant has. `+tenant_id`, CROSS JOIN or INDEXED BY keep it from that.
+"""
 
 
 class UnplannedRead(AssertionError):
@@ -99,12 +105,19 @@ class Plans:
     def faults(self, sql: str, parameters: int) -> list[str]:
         """Return what is wrong with the plan of a statement and not excused."""
         text = " ".join(sql.split())
-        steps = self._steps(self._whole, sql, parameters)
+        steps = [*self._steps(self._whole, sql, parameters)]
         found = [
             f"it reads {each.table} whole: {each.text}"
             for each in steps
             if each.whole and not may_read_whole(text, each.table)
         ]
+        if _GIVEN.search(text):
+            found += [
+                f"it is given what it looks for, and reads all of the tenant's: {each.text}"
+                for each in steps
+                if each.by == "tenant_id=?" and each.table not in ONE_EACH
+                if not any(index in each.text for index in self._partial)
+            ]
         if may_cross_tenants(text):
             return found
         bare = [*self._steps(self._bare, _HINTS.sub("", sql), parameters)]

@@ -104,6 +104,33 @@ def test_a_statement_without_the_tenant_is_noticed(faults: Faults, sql: str) -> 
     assert any("without the tenant" in fault for fault in faults(sql))
 
 
+_LISTED = "IN (SELECT value FROM json_each(?))"
+
+
+@pytest.mark.parametrize(
+    ("sql", "noticed"),
+    [
+        pytest.param(f"SELECT * FROM memory_records WHERE tenant_id = ? AND id {_LISTED}", True, id="ids"),
+        pytest.param(
+            f"SELECT * FROM memory_records WHERE +tenant_id = ? AND id {_LISTED}", False, id="not by the tenant"
+        ),
+        pytest.param(
+            f"SELECT * FROM memory_records WHERE tenant_id = ? AND id {_LISTED} LIMIT 9", False, id="with a limit"
+        ),
+        pytest.param(
+            "SELECT r.id FROM json_each(?) c JOIN memory_records r ON r.tenant_id = ? AND r.content_hash = c.value",
+            True,
+            id="joined",
+        ),
+        pytest.param(f"DELETE FROM quotas WHERE tenant_id = ? AND tenant_id {_LISTED}", False, id="one row for each"),
+    ],
+)
+def test_a_statement_that_is_given_ids_and_reads_all_of_the_tenant_is_noticed(
+    faults: Faults, sql: str, noticed: bool
+) -> None:
+    assert any("reads all of the tenant's" in fault for fault in faults(sql)) == noticed
+
+
 @pytest.mark.parametrize(
     "sql",
     [

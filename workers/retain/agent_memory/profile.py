@@ -36,7 +36,7 @@ MAX_PAGES = 100
 ThinkingLevel = Literal["low", "medium", "high"]
 
 _SESSIONS = f"""
-SELECT r.id, {SESSION} AS session FROM memory_records r WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
+SELECT r.id, {SESSION} AS session FROM memory_records r WHERE +r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
 _LIST = f"""
 SELECT r.number, r.id, r.kind, substr(r.content, 1, 2000) AS content, r.recorded_at_ms, r.updated_at_ms,

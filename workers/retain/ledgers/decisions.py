@@ -25,7 +25,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 LOG_MEMORIES = """
 INSERT OR IGNORE INTO decision_memories (decision_id, tenant_id, kind, memory_id, source, version)
 SELECT ?1, ?2, value ->> 'kind', value ->> 'id', value ->> 'source', CASE value ->> 'kind'
-  WHEN 'record' THEN (SELECT MAX(e.event_id) FROM memory_events e
+  WHEN 'record' THEN (SELECT MAX(e.event_id) FROM memory_events e INDEXED BY memory_events_by_record
                       WHERE e.record_id = value ->> 'id' AND e.tenant_id = ?2 AND e.at_ms <= value ->> 'at_ms')
   ELSE value ->> 'version' END
 FROM json_each(?3) WHERE EXISTS (SELECT 1 FROM decision_log WHERE decision_id = ?1)

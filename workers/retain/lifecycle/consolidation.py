@@ -82,7 +82,7 @@ LIMIT ?1
 _RECORDS = f"""
 SELECT r.*, {LAST_EVENT}, COALESCE(s.parts, 0) AS parts
 FROM memory_records r LEFT JOIN memory_search s ON s.number = r.number
-WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
+WHERE +r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
 _ALIKE = f"""
 SELECT r.*, {LAST_EVENT} FROM memory_likeness l JOIN memory_records r ON r.id = l.record_id

@@ -54,7 +54,7 @@ WHERE tenant_id = ?1 AND number > ?3 {within} ORDER BY number LIMIT ?4
 """
 _SCOPES_OF = """
 WITH RECURSIVE up (scope_id) AS (
-  SELECT s.scope_id FROM json_each(?2) c JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = c.value AND s.number > ?3
+  SELECT s.scope_id FROM json_each(?2) c CROSS JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = c.value AND s.number > ?3
   UNION
   SELECT s.parent_id FROM up u JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = u.scope_id WHERE s.parent_id IS NOT NULL
 )

@@ -53,7 +53,7 @@ _EVENTS = sized(
 )
 _OWN_RECORDS = f"""
 SELECT r.*, {LAST_EVENT} FROM memory_records r
-WHERE r.tenant_id = ? AND r.scope_id = ? AND r.id IN (SELECT value FROM json_each(?))
+WHERE +r.tenant_id = ? AND +r.scope_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
 _Decide = Callable[[KnownRecord, Supersession], Awaitable[tuple[Record, list[Written | Statement]]]]
 """Returns a record as it changes, and what is written for that."""

@@ -45,7 +45,7 @@ _REMOVED_AT_ONCE = 50
 _COUNT = "SELECT COUNT(*) AS versions FROM agent_versions WHERE tenant_id = ?"
 _LATEST = "SELECT * FROM agent_versions WHERE tenant_id = ? AND agent_type = ? ORDER BY version DESC LIMIT 1"
 _OTHERS = """
-SELECT wanted.value AS agent_type FROM json_each(?2) wanted JOIN agent_versions v ON v.tenant_id = ?1
+SELECT wanted.value AS agent_type FROM json_each(?2) wanted CROSS JOIN agent_versions v ON v.tenant_id = ?1
   AND v.agent_type = wanted.value
   AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?1 AND agent_type = wanted.value)
 WHERE v.definition IS NOT NULL

@@ -30,7 +30,8 @@ from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
 _POSITIONS = f"""
-SELECT run_id, ROW_NUMBER() OVER (PARTITION BY agent_type, instance_id ORDER BY run_id) AS queue_position FROM agent_runs
+SELECT run_id, ROW_NUMBER() OVER (PARTITION BY agent_type, instance_id ORDER BY run_id) AS queue_position
+FROM agent_runs INDEXED BY agent_runs_waiting
 WHERE tenant_id = ? AND status = 'waiting' AND {IN_QUEUE} AND instance_id IN (SELECT value FROM json_each(?))
 """  # noqa: S608
 _EVENT_CURSOR = re.compile(r"[0-9]{1,15}")
@@ -176,7 +177,7 @@ SELECT episode_id, turn, content, created_at_ms FROM memory_episodes WHERE run_i
 """
 _READ = """
 SELECT episode_id, run_id, turn, content, created_at_ms FROM memory_episodes
-WHERE episode_id IN (SELECT value FROM json_each(?)) AND tenant_id = ?
+WHERE episode_id IN (SELECT value FROM json_each(?)) AND +tenant_id = ?
 """
 _DELEGATED = (
     "SELECT run_id, agent_type, status FROM agent_runs WHERE parent_run_id = ? AND tenant_id = ? ORDER BY run_id"

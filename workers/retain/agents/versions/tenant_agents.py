@@ -25,7 +25,7 @@ _REMEMBERED = 200
 """Most agents that an isolate remembers."""
 
 _LATEST = """
-SELECT v.* FROM json_each(?2) wanted JOIN agent_versions v ON v.tenant_id = ?1 AND v.agent_type = wanted.value
+SELECT v.* FROM json_each(?2) wanted CROSS JOIN agent_versions v ON v.tenant_id = ?1 AND v.agent_type = wanted.value
   AND v.version = (SELECT MAX(version) FROM agent_versions WHERE tenant_id = ?1 AND agent_type = wanted.value)
 """
 _LAST = """

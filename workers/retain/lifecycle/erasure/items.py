@@ -54,7 +54,7 @@ SELECT o.object_key, o.noted_at_ms FROM memory_item_objects o WHERE o.tenant_id 
 ORDER BY o.object_key LIMIT ?
 """
 _FORGET = """
-DELETE FROM memory_item_objects WHERE tenant_id = ? AND object_key IN (SELECT value FROM json_each(?))
+DELETE FROM memory_item_objects WHERE +tenant_id = ? AND object_key IN (SELECT value FROM json_each(?))
 """
 
 

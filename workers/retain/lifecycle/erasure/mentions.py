@@ -47,7 +47,7 @@ async def erase_with_parts(stores: Stores, job: ErasureJob) -> Slice:
     texts, [key] = owner.texts, owner.keys
     page = (await stores.sql.run(_owners_that_fit(owner), job.tenant_id, *(after or [""]))).rows
     listed = json.dumps([row[key] for row in page])
-    where = f"WHERE {_LISTED.format(key=key, ids='?1')} AND tenant_id = ?2"
+    where = f"WHERE {_LISTED.format(key=key, ids='?1')} AND +tenant_id = ?2"
     rows, *parts = await stores.sql.batch(
         [
             (f"SELECT * FROM {name} {where}", (listed, job.tenant_id)),

@@ -21,7 +21,7 @@ from retain.tenants.history import Change, HistoryEntry, digest_of
 _RECORDS = """
 SELECT r.*, MAX(COALESCE(s.parts, 0), COALESCE(o.parts, 0)) AS parts FROM memory_records r
 LEFT JOIN memory_search s ON s.number = r.number LEFT JOIN memory_outbox o ON o.record_id = r.id
-WHERE r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
+WHERE +r.tenant_id = ? AND r.id IN (SELECT value FROM json_each(?))
 """
 _GAVE_UP = "UPDATE memory_outbox SET writers = 0 WHERE record_id = ? AND state = 'owed' AND at_ms <= ?"
 _OWED = """

@@ -142,10 +142,10 @@ class Relation:
         return f"{text.replace('t.tenant_id = ?', 't.tenant_id <> ?')} LIMIT 1", values
 
     def deleting(self, tenant_id: str, keys: Sequence[Sequence[Json]]) -> Statement:
-        """Return the statement that deletes the rows with these keys."""
+        """Return the statement that deletes these rows. It looks for these alone, not among all of the tenant's."""
         values = ", ".join(f"value ->> {place}" for place in range(len(self.keys)))
         return (
-            f"DELETE FROM {self.name} WHERE tenant_id = ?"
+            f"DELETE FROM {self.name} WHERE +tenant_id = ?"
             f" AND ({', '.join(self.keys)}) IN (SELECT {values} FROM json_each(?))",
             (tenant_id, json.dumps(keys)),
         )

@@ -42,10 +42,13 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE SET
 """
 _RELEASE = "UPDATE memory_records SET content_hash = id WHERE id = ?"
 _SCOPES = "SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?"
-_RECORDS = f"SELECT * FROM memory_records WHERE tenant_id = ? AND id IN {_LISTED}"
-_EVENTS = f"SELECT * FROM memory_events WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id"
+_RECORDS = f"SELECT * FROM memory_records WHERE +tenant_id = ? AND id IN {_LISTED}"
+_EVENTS = f"""
+SELECT * FROM memory_events INDEXED BY memory_events_by_record
+WHERE tenant_id = ? AND record_id IN {_LISTED} ORDER BY event_id
+"""
 _HOLDERS = """
-SELECT r.id, r.scope_id, r.content_hash FROM json_each(?) c JOIN memory_records r ON r.tenant_id = ?
+SELECT r.id, r.scope_id, r.content_hash FROM json_each(?) c CROSS JOIN memory_records r ON r.tenant_id = ?
   AND r.scope_id = json_extract(c.value, '$[0]') AND r.content_hash = json_extract(c.value, '$[1]')
 """
 _FOREIGN_EVENTS = f"""

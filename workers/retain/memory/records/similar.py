@@ -25,7 +25,9 @@ WHERE l.tenant_id = ?1 AND l.similar > ?2 AND r.superseded_by IS NULL
   AND (r.valid_to_ms IS NULL OR r.valid_to_ms > ?3) AND (r.expires_at_ms IS NULL OR r.expires_at_ms > ?3)
 GROUP BY l.similar HAVING COUNT(*) > 1 ORDER BY l.similar LIMIT ?4
 """
-_RECORDS = "SELECT * FROM memory_records WHERE tenant_id = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY number"
+_RECORDS = (
+    "SELECT * FROM memory_records WHERE +tenant_id = ? AND id IN (SELECT value FROM json_each(?)) ORDER BY number"
+)
 
 
 @dataclass(frozen=True, slots=True)
