@@ -227,7 +227,13 @@ def test_an_answer_without_readiness_is_an_error(page: Page, browser: Browsing) 
 def test_a_field_of_agents_suggests_the_first_of_many(page: Page) -> None:
     """Of a thousand agents it asks for no other page."""
     asked: list[str] = []
-    agent = {"description": "", "house": None, "delegates": [], "source": "repository", "version": None}
+    agent: dict[str, object] = {
+        "description": "",
+        "house": None,
+        "delegates": [],
+        "source": "repository",
+        "version": None,
+    }
 
     def first(route: Route) -> None:
         asked.append(route.request.url)
