@@ -104,6 +104,14 @@ def test_common_words_tell_little_and_stop_words_nothing() -> None:
         assert weight(nothing, 1) == 0
 
 
+@pytest.mark.parametrize("turns", [["👍"], ["?!", "…"], ["Hi!"]], ids=["a sign", "signs", "a stop word"])
+async def test_a_query_without_a_word_after_turns_that_tell_nothing_is_answered(turns: list[str]) -> None:
+    with closing(Substrate()) as substrate:
+        await remembering(substrate)
+        assert rarity(analyse("👍", 0, turns), {}, 1000) == 0
+        assert all(hit.components["words"] == 0 for hit in await substrate.hits("👍", context=turns))
+
+
 async def test_the_floor_leaves_out_and_changes_neither_order_nor_scores() -> None:
     with closing(Substrate()) as substrate:
         await remembering(substrate)

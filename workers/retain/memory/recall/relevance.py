@@ -99,12 +99,12 @@ def obscure(text: str, vector: Vector) -> bool:
 
 
 def rarity(query: Query, idf: Mapping[str, float], records: int) -> float:
-    """Return how much the query's words tell; 0 when it has only stop words.
+    """Return how much the query's words tell; 0 when it has only stop words, or no word at all.
 
     idf: of the query's words among this many records. A word that no record has counts as much as one that one has: in a
     small memory it would otherwise outweigh those that are found.
     """
-    if not query.telling and not query.context:
+    if not query.stems or not (query.telling or query.context):
         return 0.0
     most = inverse_frequency(max(records, 1), 1)
     own = [idf[stem] for stem in query.stems]
