@@ -113,7 +113,7 @@ def test_an_origin_is_written_as_browsers_write_it(origin: str) -> None:
         "https://shop..example",
         "shop.example",
         "javascript://shop.example",
-        f"https://{'a' * MAX_CHARACTERS}",
+        "https://" + "a" * (MAX_CHARACTERS + 1 - len("https://")),
     ],
 )
 def test_what_is_not_an_origin_is_refused(origin: str) -> None:
