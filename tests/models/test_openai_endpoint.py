@@ -65,6 +65,8 @@ LASTING = {
     "429": (Failure(status=429), "model_rate_limited"),
     "500": (Failure(status=500), "model_unavailable"),
     "dropped connections": (Failure("drop"), "upstream_unreachable"),
+    "answers that break off": (Failure("cut", status=200), "upstream_unreachable"),
+    "429 that breaks off": (Failure("cut", status=429), "model_rate_limited"),
 }
 
 
@@ -95,6 +97,8 @@ TERMINAL: dict[str, tuple[Failure, type[RetainError], str]] = {
     "302": (Failure(status=302), UpstreamFailed, "model_refused"),
     "no credit": (Failure(status=429, code="insufficient_quota"), UpstreamFailed, "model_quota"),
     "no JSON": (Failure("malformed"), UpstreamFailed, "malformed_answer"),
+    "400 that breaks off": (Failure("cut", status=400), UpstreamFailed, "model_refused"),
+    "401 that breaks off": (Failure("cut", status=401), Misconfigured, "model_credentials"),
 }
 
 

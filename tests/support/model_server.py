@@ -32,6 +32,7 @@ SHIPPED_TABLE = Path(__file__).parents[2] / "models" / "static-minilm-256-i8.bin
 
 Fault = Literal[
     "status",
+    "cut",
     "malformed",
     "html",
     "whole",
@@ -49,11 +50,11 @@ Fault = Literal[
 class Failure:
     """What goes wrong with one request.
 
-    fault: `status` answers with that status; `malformed` with bytes that are not JSON; `html` with a page; `whole` without
-    streaming; `wrong_dimensions` with vectors that lack a value; `never` does not answer before the server stops; `drop`
-    closes the connection without an answer. Of a stream `break` sends the first `events` and closes the connection,
-    `stall` falls silent then, `error_event` reports a failure with the `code`, and `malformed_event` sends what is not
-    JSON.
+    fault: `status` answers with that status; `cut` with that status and half a body; `malformed` with bytes that are not
+    JSON; `html` with a page; `whole` without streaming; `wrong_dimensions` with vectors that lack a value; `never` does not
+    answer before the server stops; `drop` closes the connection without an answer. Of a stream `break` sends the first
+    `events` and closes the connection, `stall` falls silent then, `error_event` reports a failure with the `code`, and
+    `malformed_event` sends what is not JSON.
     retry_after: the header, sent as it is. code: the error code in the body.
     """
 
@@ -216,6 +217,9 @@ class _Handler(BaseHTTPRequestHandler):
                 wait = {} if failure.retry_after is None else {"Retry-After": failure.retry_after}
                 refusal = owner.error(failure.status, f"asked to fail; you sent {headers}", failure.code)
                 self._send(failure.status, json.dumps(refusal).encode(), wait)
+            case "cut" if failure is not None:
+                self._send(failure.status, b'{"error": {"message": "half', {"Content-Length": "60"})
+                self.close_connection = True
             case fault:
                 answer = owner.answer(self.path, owner.key_of(headers), body)
                 if fault == "wrong_dimensions":
@@ -228,7 +232,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, status: int, body: bytes, headers: Mapping[str, str]) -> None:
         self.send_response(status)
-        for name, value in {**headers, "Content-Type": "application/json", "Content-Length": str(len(body))}.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         with suppress(OSError):  # the client may have given up

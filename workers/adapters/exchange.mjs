@@ -10,7 +10,8 @@ export function send(method, url, headers, body, timeoutMs) {
 }
 
 // Sends a request as `send`, and receives its answer with its content if that is announced as at most so many bytes.
-// What may be larger is left to the caller, who has to find room for it first: its size is -1.
+// What may be larger is left to the caller, who has to find room for it first: its size is -1. If the content breaks off,
+// the rejection has the status that was `answered`.
 export function exchange(method, url, headers, body, timeoutMs, atOnceBytes) {
   const { answer, giveUp } = send(method, url, headers, body, timeoutMs);
   return { answer: received(answer, atOnceBytes), giveUp };
@@ -27,6 +28,11 @@ async function received(sent, atOnceBytes) {
   const fits = /^[0-9]+$/.test(length) && Number(length) <= atOnceBytes;
   // An encoded body is longer than was announced. The platform gives no more bytes than were announced of any other.
   if (!fits || response.headers.has("content-encoding")) return { response, size: -1 };
-  const content = await response.arrayBuffer();
-  return { response, content, size: content.byteLength };
+  try {
+    const content = await response.arrayBuffer();
+    return { response, content, size: content.byteLength };
+  } catch (error) {
+    error.answered = response.status;
+    throw error;
+  }
 }

@@ -132,19 +132,20 @@ async def fetch(
     """
     exchange = _exchanging().exchange
     given = (method, url, _written(dict(headers)), _sendable(body), timeout_ms, min(limit_bytes, SMALL_BYTES))
-    sent = None
+    sent = status = None
     try:
         sent = exchange(*given)
         answer = await sent.answer
         response, size = answer.response, answer.size
+        status = int(response.status)
         content = await _bounded(response, limit_bytes, until) if size < 0 else HeldBuffer(answer.content, size)
     except JsException as error:
-        raise _failed(url, error) from error
+        raise _failed(url, error, status) from error
     except asyncio.CancelledError:
         if sent is not None:
             sent.giveUp()
         raise
-    return HttpResponse(int(response.status), ReceivedHeaders(response.headers), content)
+    return HttpResponse(status, ReceivedHeaders(response.headers), content)
 
 
 @functools.cache
@@ -249,16 +250,19 @@ async def _soon(promise: Awaitable[_T], silence_ms: int) -> _T:
         raise errors.Unavailable("the server did not answer in time", code="upstream_timeout") from error
 
 
-def _failed(url: str, error: JsException) -> errors.RetainError:
+def _failed(url: str, error: JsException, answered: int | None = None) -> errors.RetainError:
     if not url.startswith(("http://", "https://")) or not js.URL.canParse(url):
         return errors.InvalidInput("the address is not a valid HTTP address", code="invalid_url")
-    return _broken(error)
+    return _broken(error, answered)
 
 
-def _broken(error: JsException) -> errors.Unavailable:
+def _broken(error: JsException, answered: int | None = None) -> errors.Unavailable:
+    """Return the error of a request that failed. answered: with which status its answer began, before it broke off."""
+    status: int | None = getattr(error, "answered", answered)
+    details = {} if status is None else {"upstream_status": int(status)}
     if getattr(error, "name", "") == "TimeoutError":
-        return errors.Unavailable("the server did not answer in time", code="upstream_timeout")
-    return errors.Unavailable("the server could not be reached", code="upstream_unreachable")
+        return errors.Unavailable("the server did not answer in time", code="upstream_timeout", **details)
+    return errors.Unavailable("the server could not be reached", code="upstream_unreachable", **details)
 
 
 _OFFSET = re.compile(r"GMT(?:([+-])(\d\d):(\d\d)(?::(\d\d))?)?")

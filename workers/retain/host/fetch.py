@@ -45,18 +45,20 @@ class HostFetch:
             `response_too_large`); InvalidInput (code `invalid_url`, `unsupported_value`).
         """
         content = bytearray()
-        with _classed():
+        answered: dict[str, int] = {}
+        with _classed(answered):
             client = self._opened()
             request = client.build_request(method, url, headers=dict(headers), content=body)
             async with asyncio.timeout(timeout_ms / 1000):
                 answer = await client.send(request, stream=True)
+                answered["upstream_status"] = answer.status_code
                 try:
                     if "content-encoding" not in answer.headers and _announced(answer) > limit_bytes:
-                        raise response_too_large(limit_bytes, upstream_status=answer.status_code)
+                        raise response_too_large(limit_bytes, **answered)
                     async for piece in answer.aiter_bytes():
                         content += piece
                         if len(content) > limit_bytes:
-                            raise response_too_large(limit_bytes, upstream_status=answer.status_code)
+                            raise response_too_large(limit_bytes, **answered)
                         if until is not None and until(piece):
                             break
                 finally:
@@ -129,18 +131,20 @@ class HostFetch:
 
 
 @contextmanager
-def _classed() -> Iterator[None]:
-    """Turn what httpx raises into the port's errors."""
+def _classed(answered: Mapping[str, int] | None = None) -> Iterator[None]:
+    """Turn what httpx raises into the port's errors. answered: their details, when an answer has begun."""
     try:
         yield
     except (TimeoutError, httpx.TimeoutException) as error:
-        raise Unavailable("the upstream did not answer in time", code="upstream_timeout") from error
+        raise Unavailable("the upstream did not answer in time", code="upstream_timeout", **(answered or {})) from error
     except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
         raise InvalidInput("the address is not a valid HTTP address", code="invalid_url") from error
     except UnicodeEncodeError as error:
         raise InvalidInput("a header or the body has text that HTTP cannot carry", code="unsupported_value") from error
     except httpx.HTTPError as error:
-        raise Unavailable("the upstream did not send a complete response", code="upstream_unreachable") from error
+        raise Unavailable(
+            "the upstream did not send a complete response", code="upstream_unreachable", **(answered or {})
+        ) from error
 
 
 def _received(answer: httpx.Response) -> dict[str, str]:

@@ -108,6 +108,8 @@ class Endpoint:
                 )
             except InvalidInput as error:  # address and key are the deployment's, not the caller's
                 raise _cannot_be_addressed() from error
+            except Unavailable as error:
+                response = _begun(error)
             with self._naming_the_key():
                 return read_answer(response, self.api_key)
 
@@ -169,6 +171,14 @@ def _body(payload: WireObject, contents: EmbeddedContents | None) -> str | bytes
 
 def _cannot_be_addressed() -> Misconfigured:
     return Misconfigured("the model's server cannot be addressed", code="model_endpoint")
+
+
+def _begun(error: Unavailable) -> HttpResponse:
+    """Return an answer that broke off, if it was a refusal: its status tells enough. Raises: the error of any other."""
+    status = error.details.get("upstream_status")
+    if not isinstance(status, int) or 200 <= status < 300:
+        raise error
+    return HttpResponse(status, {}, b"")
 
 
 async def _beginning(pieces: AsyncIterator[bytes]) -> bytes:

@@ -195,8 +195,9 @@ class Fetch(Protocol):
         limit_bytes: most bytes of the decoded body. The answer is abandoned as soon as there are more.
         until: asked after each piece of a body without an announced length, which a server may leave open. What follows
             the piece that completes the answer is not waited for.
-        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived;
-            UpstreamFailed (code `response_too_large`, with the `upstream_status`); InvalidInput (code `invalid_url`).
+        Raises: Unavailable (code `upstream_unreachable`, `upstream_timeout`) when no complete answer arrived, with the
+            `upstream_status` of one that broke off; UpstreamFailed (code `response_too_large`, with the
+            `upstream_status`); InvalidInput (code `invalid_url`).
         """
         ...
 
