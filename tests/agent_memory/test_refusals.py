@@ -37,7 +37,7 @@ def message(content: str = "I like tea.", **more: object) -> dict[str, object]:
         ("GET", f"{ANN}/memories?per_page=0", None, 400, 400, "invalid_limit"),
         ("GET", f"{ANN}/memories?cursor=x", None, 400, 400, "invalid_cursor"),
         ("GET", f"{ANN}/memories?page=2", None, 400, 400, "invalid_query"),
-        ("GET", "/acme/profiles?cursor=%20", None, 400, 400, "invalid_profile"),
+        ("GET", "/acme/profiles?cursor=%20", None, 400, 400, "invalid_cursor"),
         ("POST", f"{ANN}/remember", {"content": ""}, 400, 400, "invalid_body"),
         ("POST", f"{ANN}/remember", {"content": " "}, 400, 400, "empty_content"),
         ("POST", f"{ANN}/recall", {"query": "tea", "thinkingLevel": "deep"}, 400, 400, "invalid_body"),

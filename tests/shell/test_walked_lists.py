@@ -15,7 +15,7 @@ import pytest
 
 from retain.routing.queries import QueryString
 from tests.shell.guarded_routes import ROUTES, code_of
-from tests.shell.walks import WALKS, Walk, sent
+from tests.shell.walks import AGENT_MEMORY, WALKS, Walk, sent
 from tests.shell.worker import Worker, serving
 
 ENTRIES = 6
@@ -26,8 +26,6 @@ ELSEWHERE = {
     "GET /admin/agents/{tenant}/runs/{run_id}/events": "tests/admin/test_runs.py",
 }
 """Lists that other tests walk, and where."""
-BY_TEXT = ("items", "namespaces", "profiles")
-"""Lists whose cursor may be any text, or is refused as the other interface refuses it."""
 
 
 @pytest.fixture
@@ -61,9 +59,24 @@ async def test_what_is_there_the_whole_time_is_on_one_page(worker: Worker, name:
         assert [key for key in found if key in whole] == whole, "an entry is missing, or the order changed"
 
 
-@pytest.mark.parametrize("name", [name for name in WALKS if name not in BY_TEXT])
+BAD = (
+    "",
+    "*",
+    "x" * 5000,
+    "\0",
+    "\u200b",
+    "٣",
+    '[1e400, "x"]',
+    '[1, "\\ud800"]',
+    '["\\ud800", "x"]',
+    "9" * 400,
+    "items/",
+)
+
+
+@pytest.mark.parametrize("name", list(WALKS))
 async def test_a_cursor_that_is_not_of_the_list_is_refused(worker: Worker, name: str) -> None:
-    for cursor in ("", "*", "x" * 5000, "\0", "\u200b", "٣", '[1e400, "x"]', "9" * 400, "items/"):
+    for cursor in BAD:
         path = f"{WALKS[name].path}{'&' if '?' in WALKS[name].path else '?'}cursor={quote(cursor)}"
         answer = await worker.request("GET", path)
         assert (answer.status, code_of(answer)) == (400, "invalid_cursor"), (cursor, answer.body)
@@ -76,6 +89,33 @@ async def test_a_number_that_no_memory_can_have_is_refused_as_a_cursor(worker: W
     assert (last.status, last.content["memories"]) == (200, [])
     answer = await worker.request("GET", f"{path}{2**53}")
     assert (answer.status, code_of(answer)) == (400, "invalid_cursor")
+
+
+@pytest.mark.parametrize("path", ["export", "users/ann/export", "history/verify"])
+async def test_a_number_that_no_store_can_hold_is_refused_as_a_position(worker: Worker, path: str) -> None:
+    await sent(worker, "PUT", "/admin/tenants/acme/users/ann", {})
+    number, head = 2**53, "0" * 64
+    for cursor in (
+        f"records.{number}",
+        f"scopes.{number}",
+        f"{number}.{head}",
+        f"seals.1.{number}.{head}",
+        "records.9Z",
+    ):
+        answer = await worker.request("GET", f"/admin/tenants/acme/{path}?cursor={cursor}")
+        assert (answer.status, code_of(answer)) == (400, "invalid_cursor"), (cursor, answer.body)
+
+
+@pytest.mark.parametrize("text", ['{"a": "\\ud800"}', '{"a": NaN}', '{"a": 1e400}'])
+async def test_a_filter_with_what_no_store_can_hold_is_refused(worker: Worker, text: str) -> None:
+    answer = await worker.request("GET", f"/admin/tenants/acme/memories?filter={quote(text)}")
+    assert (answer.status, code_of(answer)) == (400, "invalid_filter"), answer.body
+
+
+@pytest.mark.parametrize("text", ["0", "1001", "01", "0000000001", "00000000100000000000000000000", "1e2", "٣"])
+async def test_a_page_of_the_other_interface_has_at_most_a_thousand_entries(worker: Worker, text: str) -> None:
+    answer = await worker.request("GET", f"{AGENT_MEMORY}?per_page={quote(text)}")
+    assert (answer.status, code_of(answer)) == (400, "invalid_limit"), answer.body
 
 
 def test_every_list_is_walked() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -12,7 +11,7 @@ from retain import errors
 from retain.application_keys.origins import CallingPage
 from retain.application_keys.scope import KeyScope
 from retain.application_keys.tokens import BoundUser
-from retain.json_text import read_json
+from retain.json_text import read_strict_json
 from retain.limits.rates import Rates
 from retain.limits.room import Lease
 from retain.ports import HeldBody
@@ -20,8 +19,6 @@ from retain.roles.role import Authority
 
 MAX_BODY_BYTES = 1_048_576
 """Largest request body accepted, in bytes."""
-_SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity|[eE]\+?[0-9]{3}|[0-9]{309}")
-"""What every body has that Python reads as JSON although it holds no valid text or number; others may have it, too."""
 
 
 class Arriving(Protocol):
@@ -103,16 +100,13 @@ class Request:
     def json(self) -> Any:
         """Return the parsed body.
 
-        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely, for NaN and
-            infinite numbers, and for a text that is not Unicode: half of a surrogate pair, which no store can hold.
+        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely, and for what no
+            store can hold.
         """
         try:
-            value = read_json(self.body)
-            if _SUSPECT.search(self.body) is not None:
-                json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+            return read_strict_json(self.body)
         except ValueError as error:
             raise errors.InvalidInput("the body is not valid JSON", code="malformed_json") from error
-        return value
 
 
 @dataclass(frozen=True, slots=True)

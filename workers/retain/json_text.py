@@ -26,6 +26,9 @@ OnPairs: TypeAlias = Callable[[list[tuple[str, Any]]], object]
 MAX_NESTING = 64
 """Deepest nesting of lists and objects that is read."""
 
+_SUSPECT = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]|NaN|Infinity|[eE]\+?[0-9]{3}|[0-9]{309}")
+"""What every text has that Python reads as JSON although it holds no valid text or number; others may have it, too."""
+
 # Each branch matches whatever it begins with, and gives nothing back: the time is linear in the text, also for a string
 # that never ends.
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)'
@@ -49,6 +52,17 @@ def read_json(text: str, *, levels: int = MAX_NESTING, on_pairs: OnPairs | None 
     """
     check_nesting(text, levels)
     return json.loads(text, object_pairs_hook=on_pairs)
+
+
+def read_strict_json(text: str) -> object:
+    """Return the value of a JSON text from outside, all of which a store can hold.
+
+    Raises: as `read_json`, also for NaN and infinite numbers, and for a text that is not Unicode: half of a surrogate pair.
+    """
+    value = read_json(text)
+    if _SUSPECT.search(text) is not None:
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+    return value
 
 
 def read_json_as_written(text: str) -> object:

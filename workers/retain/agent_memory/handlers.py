@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import AsyncIterator
 from typing import Annotated, Literal
 
@@ -12,7 +13,7 @@ from retain.agent_memory.context import AgentMemoryContext
 from retain.agent_memory.conversations import ingest
 from retain.agent_memory.envelope import PageInfo, enveloped
 from retain.agent_memory.memories import at_ms_of
-from retain.agent_memory.names import check_profile_name, check_session
+from retain.agent_memory.names import check_namespace, check_profile_name, check_session
 from retain.agent_memory.namespaces import Namespaces, namespace_json
 from retain.agent_memory.profile import Profile, ThinkingLevel
 from retain.agent_memory.profiles import profile_json, profiles_of
@@ -22,7 +23,7 @@ from retain.errors import InvalidInput
 from retain.http import Response
 from retain.memory.records.record import Kind
 from retain.routing.bodies import BodyModel
-from retain.routing.queries import QueryModel
+from retain.routing.queries import QueryModel, naming
 from retain.routing.requests import PathRequest, TypedRequest
 
 MAX_PER_PAGE = 1_000
@@ -30,16 +31,12 @@ MAX_PER_PAGE = 1_000
 
 Source: https://developers.cloudflare.com/agent-memory/platform/limits/
 """
+_PER_PAGE = re.compile(r"[1-9][0-9]{0,3}")
 _CONTINUES = "the deletion continues in the background; nothing new can be stored meanwhile"
 
 
 def _per_page(text: object) -> int:
-    if (
-        not isinstance(text, str)
-        or not text.isascii()
-        or not text.isdecimal()
-        or not 1 <= int(text[:9]) <= MAX_PER_PAGE
-    ):
+    if not isinstance(text, str) or _PER_PAGE.fullmatch(text) is None or int(text) > MAX_PER_PAGE:
         raise InvalidInput(f"per_page must be 1 to {MAX_PER_PAGE}", code="invalid_limit")
     return int(text)
 
@@ -50,6 +47,7 @@ def _time(text: str) -> str:
 
 
 Session = Annotated[str, AfterValidator(check_session)]
+Cursor = Annotated[str | None, Field(description="`result_info.cursor` of the previous page")]
 Text = Annotated[str, Field(min_length=1)]
 
 
@@ -59,14 +57,21 @@ class PerPageQuery(QueryModel):
     per_page: Annotated[
         int, BeforeValidator(_per_page), Field(description=f"entries on a page, 1 to {MAX_PER_PAGE}")
     ] = 20
-    cursor: str | None = Field(default=None, description="`result_info.cursor` of the previous page")
+    cursor: Cursor = None
 
 
 class NamespacePageQuery(PerPageQuery):
     """A page of namespaces."""
 
+    cursor: Annotated[Cursor, naming(check_namespace)] = None
     order: Literal["id", "name"] = Field(default="name", description="`id` or `name`, which are equal here")
     direction: Literal["asc", "desc"] = Field(default="asc", description="`asc` or `desc`")
+
+
+class ProfilePageQuery(PerPageQuery):
+    """A page of profiles."""
+
+    cursor: Annotated[Cursor, naming(check_profile_name)] = None
 
 
 class MemoryPageQuery(PerPageQuery):
@@ -131,11 +136,10 @@ async def delete_namespace(context: AgentMemoryContext, request: PathRequest) ->
     return enveloped(None, notes=() if done else (_CONTINUES,))
 
 
-async def list_profiles(context: AgentMemoryContext, request: TypedRequest[None, PerPageQuery]) -> Response:
+async def list_profiles(context: AgentMemoryContext, request: TypedRequest[None, ProfilePageQuery]) -> Response:
     """List the profiles of a namespace that have been used, by name."""
     query = request.query
-    after = None if query.cursor is None else check_profile_name(query.cursor)
-    rows, cursor = await profiles_of(context.sql, request.tenant_id, after=after, limit=query.per_page)
+    rows, cursor = await profiles_of(context.sql, request.tenant_id, after=query.cursor, limit=query.per_page)
     return enveloped([profile_json(row) for row in rows], page=PageInfo(len(rows), query.per_page, cursor))
 
 

@@ -97,7 +97,7 @@ _OF_NAMESPACES = (
         scope="memory:read",
         tenant_in="own",
         query=QueryString(handlers.NamespacePageQuery),
-        errors=("invalid_limit",),
+        errors=("invalid_limit", "invalid_cursor"),
     ),
     _route("GET", _NAMESPACE, handlers.show_namespace, (Answer(200, _NAMED),), needs="viewer", scope="memory:read"),
     _route(
@@ -118,8 +118,8 @@ _OF_PROFILES = (
         (Answer(200, 'a list of `{"name", "createdAt"}`'),),
         needs="viewer",
         scope="memory:read",
-        query=QueryString(handlers.PerPageQuery),
-        errors=("invalid_limit", "invalid_profile"),
+        query=QueryString(handlers.ProfilePageQuery),
+        errors=("invalid_limit", "invalid_cursor"),
     ),
     _route(
         "DELETE",

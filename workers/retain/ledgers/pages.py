@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from retain.errors import InvalidInput
-from retain.json_text import read_json
+from retain.json_text import read_strict_json
 from retain.ports import Row, Sql, SqlValue, Statement
 
 Entry = TypeVar("Entry")
@@ -77,7 +77,7 @@ async def entry_page(
 
 def _position(cursor: str, columns: int) -> tuple[SqlValue, ...]:
     try:
-        position = read_json(cursor[:MAX_CURSOR_CHARACTERS])
+        position = read_strict_json(cursor[:MAX_CURSOR_CHARACTERS])
     except ValueError:
         position = None
     if (

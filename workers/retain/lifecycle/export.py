@@ -23,6 +23,7 @@ from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.lifecycle.transfer.lines import MAX_LINES, VERSION
 from retain.lifecycle.transfer.rows import RowPlace, row_page
 from retain.memory.records.events import LearningEvent, fold
+from retain.memory.records.listing import number_after
 from retain.memory.records.rows import event_of
 from retain.memory.scope import OF_USER
 from retain.ports import Row, Sql, Statement
@@ -358,6 +359,8 @@ def _place(cursor: str | None) -> _Place:
     if of_users is not None:
         return _Place("users", of_users[1] or "")
     found = _CURSOR.fullmatch(cursor)
-    if found is None or (found[1] != "deleted" and not found[2].isdecimal()):
+    if found is None:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
+    if found[1] != "deleted":
+        number_after(found[2])
     return _Place(*found.groups())

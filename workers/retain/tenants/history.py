@@ -27,7 +27,7 @@ FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.5
 """Bounds of the random pause before a mutation is tried again. It doubles with each try, so that many writers spread out."""
 
-_CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,15})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
+_CURSOR = re.compile(r"(?P<seq>0|[1-9][0-9]{0,14})\.(?P<head>[0-9a-f]{64})(?:\.(?P<event>[0-9A-Z]{0,26}))?")
 LAST_ENTRY = "SELECT seq, hash, at_ms FROM world_history WHERE tenant_id = ? ORDER BY seq DESC LIMIT 1"
 _APPEND = """
 INSERT INTO world_history (tenant_id, seq, kind, subject_id, digest, at_ms, previous_hash, hash)

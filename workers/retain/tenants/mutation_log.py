@@ -81,7 +81,7 @@ DELETE FROM mutation_log WHERE tenant_id = ?1 AND at_ms < ?2
   AND number < (SELECT MIN(number) + ?3 FROM mutation_log WHERE tenant_id = ?1)
   AND number < (SELECT MAX(number) FROM mutation_log WHERE tenant_id = ?1)
 """
-_CURSOR = re.compile(r"seals\.(?P<after>[0-9]{1,16})\.(?P<seq>[0-9]{1,16})\.(?P<head>[0-9a-f]{64})")
+_CURSOR = re.compile(r"seals\.(?P<after>[0-9]{1,15})\.(?P<seq>[0-9]{1,15})\.(?P<head>[0-9a-f]{64})")
 _RANGES = re.compile(r"(?P<first>[1-9][0-9]*)-(?P<last>[1-9][0-9]*)")
 
 

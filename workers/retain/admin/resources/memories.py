@@ -23,7 +23,7 @@ from retain.errors import InvalidInput
 from retain.errors.codes import Code
 from retain.http import Response, json_response
 from retain.identifiers import check_id
-from retain.json_text import JsonObject, read_json
+from retain.json_text import JsonObject, read_strict_json
 from retain.limits.room import REQUEST_BYTES
 from retain.memory.records.similar import similar_records
 from retain.routing.bodies import JsonBody
@@ -38,7 +38,7 @@ _QUOTED = re.compile(r'(?:W/)?"([^"]*)"')
 
 def _conditions(text: str) -> JsonObject:
     try:
-        wanted = read_json(text)
+        wanted = read_strict_json(text)
     except ValueError as error:
         raise InvalidInput("the filter must be a JSON object", code="invalid_filter") from error
     if not isinstance(wanted, dict):

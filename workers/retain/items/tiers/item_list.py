@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from retain.errors import InvalidInput
 from retain.items.entry import Tier
 from retain.json_text import Json
-from retain.limits.storage import MAX_KV_KEY_BYTES, utf8_bytes
+from retain.limits.storage import MAX_KV_KEY_BYTES
 from retain.namespace import ItemKey
 from retain.ports import Row, Sql, SqlValue
 
 _COLUMNS = """
 key, tier, version, user_id, size_bytes, key_id, expires_at_ms, created_at_ms, updated_at_ms, deleted, kind
 """
+_CURSOR = re.compile(rf"item\.([A-Za-z0-9._@+:/|#,;=~-]{{1,{MAX_KV_KEY_BYTES}}})")
+"""With the key of the last item, which may be a legacy one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,16 +84,17 @@ async def list_items(
     asked for. So are values under legacy keys, until the backfill has written them under canonical ones.
     Raises: InvalidInput (code `invalid_cursor`); Unavailable.
     """
-    if cursor is not None and not 1 <= utf8_bytes(cursor) <= MAX_KV_KEY_BYTES:
+    position = None if cursor is None else _CURSOR.fullmatch(cursor)
+    if cursor is not None and position is None:
         raise InvalidInput("the cursor is not valid", code="invalid_cursor")
     beginning = wanted.beginning(tenant_id)
     conditions, values = ["tenant_id = ?"], list[SqlValue]([tenant_id])
     if wanted.user_id is not None:
         conditions.append("user_id = ?")
         values.append(wanted.user_id)
-    if cursor is not None:
+    if position is not None:
         conditions.append("key > ?")
-        values.append(cursor)
+        values.append(position[1])
     if beginning:
         conditions.append("key >= ? AND key < ?")
         values += [beginning, f"{beginning[:-1]};"]  # the character after the delimiter
@@ -102,7 +106,7 @@ async def list_items(
         )
     ).rows
     items = [item for row in rows[:limit] if (item := _listed(row, tenant_id, now_ms)) is not None]
-    return ItemPage(items, str(rows[limit - 1]["key"]) if len(rows) > limit else None)
+    return ItemPage(items, f"item.{rows[limit - 1]['key']}" if len(rows) > limit else None)
 
 
 def _listed(row: Row, tenant_id: str, now_ms: int) -> ListedItem | None:
