@@ -6,6 +6,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from retain.errors import RetainError
 from tests.lifecycle.records.machine import RecordsMachine
 from tests.lifecycle.records.planted import PLANTED, Plant
 from tests.support.machines import soaking
@@ -27,5 +28,5 @@ def test_a_planted_fault_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch)
         report_multiple_bugs=False,
         suppress_health_check=list(HealthCheck),
     )
-    with pytest.raises(Exception):  # noqa: B017, PT011 -- whatever the fault does
+    with pytest.raises((AssertionError, RetainError)):
         run_state_machine_as_test(seed(SEED)(type("Walks", (RecordsMachine,), {})), settings=walks)
