@@ -212,7 +212,14 @@ async def test_pages_together_are_everything_the_last_day_first(worker: Worker) 
 
 @pytest.mark.parametrize(
     "query",
-    ["since=yesterday", "since=2024-13-01", "since=20241004", "until=1969-12-31", "since=2024-10-04&until=2024-10-04"],
+    [
+        "since=yesterday",
+        "since=2024-13-01",
+        "since=20241004",
+        "since=2024-W40-5",
+        "until=1969-12-31",
+        "since=2024-10-04&until=2024-10-04",
+    ],
 )
 async def test_a_day_that_is_not_one_is_refused(worker: Worker, query: str) -> None:
     await worker.tenant()

@@ -21,10 +21,10 @@ from retain.tenants.model_use import EPOCH, ModelUse, Purpose, WantedUse, model_
 def _day(text: object) -> date:
     """Return the day, as YYYY-MM-DD. Raises: ValueError."""
     try:
-        day = date.fromisoformat(text) if isinstance(text, str) and len(text) == len("YYYY-MM-DD") else None
+        day = date.fromisoformat(text) if isinstance(text, str) else None
     except ValueError:
         day = None
-    if day is None or day < EPOCH:
+    if day is None or day.isoformat() != text or day < EPOCH:
         raise ValueError("must be a day from 1970 on, as 2026-01-31")
     return day
 
