@@ -88,6 +88,9 @@ def test_every_obstacle_is_explained_in_words(obstacle: Obstacle, words: str) ->
 async def test_phases_follow_one_after_another_and_repeating_one_changes_nothing(deployment: Deployment) -> None:
     first = deployment.isolate(False, True)
     assert (await _refused(first, 2)).code == "wrong_phase"
+    with pytest.raises(Conflict) as raised:
+        await first.migration().roll_back(-1)
+    assert raised.value.code == "wrong_phase"
     since = (await first.migration().advance(1, 0.9)).since_ms
     deployment.clock.advance(1000)
     again = await first.migration().advance(1)

@@ -138,7 +138,7 @@ class Migration:
         standing = await self.standing()
         if to == standing.phase:
             return standing
-        if to != standing.phase - 1:
+        if to != standing.phase - 1 or to < 0:
             raise Conflict(
                 f"from phase {standing.phase} a rollback goes back one phase", code="wrong_phase", phase=standing.phase
             )
