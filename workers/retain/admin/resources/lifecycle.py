@@ -209,7 +209,7 @@ _LINES = "application/x-ndjson"
 
 def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
     """Return the routes of a tenant's history, or of the deployment's own, which is that of `EVERY_TENANT`."""
-    whose = "" if "{tenant}" in base else "deployment_"
+    whose, also = ("", ("unknown_tenant",)) if "{tenant}" in base else ("deployment_", ())
     return (
         Route(
             "GET",
@@ -226,7 +226,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                     model=HistoryJson,
                 ),
             ),
-            errors=("invalid_limit", "invalid_cursor"),
+            errors=("invalid_limit", "invalid_cursor", *also),
         ),
         Route(
             "GET",
@@ -244,7 +244,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                     model=MutationsJson,
                 ),
             ),
-            errors=("invalid_limit", "invalid_cursor", "invalid_filter"),
+            errors=("invalid_limit", "invalid_cursor", "invalid_filter", *also),
         ),
         Route(
             "GET",
@@ -263,7 +263,7 @@ def _history_routes(base: str) -> tuple[Route[AdminContext], ...]:
                     model=ChainVerdict,
                 ),
             ),
-            errors=("invalid_head", "invalid_cursor"),
+            errors=("invalid_head", "invalid_cursor", *also),
         ),
     )
 
