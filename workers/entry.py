@@ -136,7 +136,7 @@ async def _answer(assembly: Assembly, incoming: Any, request_id: str, lease: Lea
                 await assembly.access.preflights.answer(page, page.origin)
             return Response(204, "")
     match = _match(assembly, method, url.path)
-    parameters = parse_qsl(url.query, keep_blank_values=True)
+    parameters = parse_qsl(url.query, keep_blank_values=True, errors="surrogateescape")  # refused by the router
     query = dict(parameters)
     body = None if method in ("GET", "HEAD") else ArrivingBody(incoming.js_object, match.max_body_bytes)
     request = Request(

@@ -38,6 +38,8 @@ def message(content: str = "I like tea.", **more: object) -> dict[str, object]:
         ("GET", f"{ANN}/memories?cursor=x", None, 400, 400, "invalid_cursor"),
         ("GET", f"{ANN}/memories?page=2", None, 400, 400, "invalid_query"),
         ("GET", "/acme/profiles?cursor=%20", None, 400, 400, "invalid_cursor"),
+        ("GET", f"{ANN}/memories?session_id=%FF", None, 400, 400, "invalid_query"),
+        ("DELETE", f"{ANN}/sessions/%FF", None, 404, 7003, "no_such_route"),
         ("POST", f"{ANN}/remember", {"content": ""}, 400, 400, "invalid_body"),
         ("POST", f"{ANN}/remember", {"content": " "}, 400, 400, "empty_content"),
         ("POST", f"{ANN}/recall", {"query": "tea", "thinkingLevel": "deep"}, 400, 400, "invalid_body"),

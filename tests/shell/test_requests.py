@@ -53,9 +53,16 @@ def logged(output: str, message: str) -> list[dict[str, Any]]:
         ("POST", "/v1/agents/acme/sdr/run", (400, "malformed_json")),
         ("POST", "/v1/agents/acme/none", (404, "no_such_route")),
         ("GET", "/admin/tenants/acme/memories", (404, "unknown_tenant")),
+        ("GET", "/admin/tenants/acme/history", (404, "unknown_tenant")),
+        ("GET", "/admin/tenants/acme/history/mutations", (404, "unknown_tenant")),
+        ("GET", "/admin/tenants/acme/history/verify", (404, "unknown_tenant")),
         ("GET", "/admin/tenants/acme/memories?unknown=1", (400, "invalid_query")),
         ("GET", "/admin/tenants/acme/memories?limit=1&limit=2", (400, "invalid_query")),
         ("GET", "/admin/tenants/acme/memories?limit=", (400, "invalid_limit")),
+        ("GET", "/admin/agents/acme/runs?text=%FF", (400, "invalid_query")),
+        ("GET", "/admin/tenants?%FF=1", (400, "invalid_query")),
+        ("POST", "/v1/agents/acme/attachments?name=%ED%A0%80.txt", (400, "invalid_query")),
+        ("PUT", "/admin/tenants/acme/roles/group:%C3", (404, "no_such_route")),
     ],
 )
 async def test_each_area_has_its_own_paths(

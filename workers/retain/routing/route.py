@@ -136,7 +136,7 @@ class Route(Generic[Context_contra]):
         return (inspect.getdoc(self.handle) or "").partition("\n")[0]
 
     def match(self, path: str) -> dict[str, str] | None:
-        """Return the path parameters, unchecked, or None when the path does not match."""
+        """Return the path parameters, unchecked, or None when the path does not match, as one that is not UTF-8."""
         parts = path.split("/", len(self._segments) - 1 if self._rest else -1)
         if len(parts) != len(self._segments):
             return None
@@ -147,7 +147,10 @@ class Route(Generic[Context_contra]):
             elif name != part:
                 return None
         last = self._segments[-1][0] if self._rest else None
-        return {name: part if name == last else unquote(part) for name, part in found.items()}
+        try:
+            return {name: part if name == last else unquote(part, errors="strict") for name, part in found.items()}
+        except UnicodeDecodeError:
+            return None
 
     def check_path(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """Return the path parameters. Raises: InvalidInput for one that is not valid."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
@@ -15,6 +16,8 @@ from retain.routing.requests import TypedRequest
 from retain.routing.route import Guard, Place, Resource, Route
 
 Context = TypeVar("Context")
+_ESCAPED = re.compile(r"[\ud800-\udfff]")
+"""What is read in a query instead of a byte that is not UTF-8."""
 
 
 Admit = Callable[[Request], Awaitable[Context]]
@@ -178,6 +181,10 @@ def _query_of(route: Route[Context], request: Request) -> object:
     """
     if request.repeated:
         problems = [f"{name}: given more than once" for name in request.repeated]
+        raise InvalidInput("the query does not fit", code="invalid_query", problems=problems)
+    broken = sorted(name for name, value in request.query.items() if _ESCAPED.search(name + value))
+    if broken and route.guard != "anyone":
+        problems = [f"{_ESCAPED.sub('?', name)}: not UTF-8" for name in broken]
         raise InvalidInput("the query does not fit", code="invalid_query", problems=problems)
     if route.query is not None:
         return route.query.read(request.query)
