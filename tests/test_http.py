@@ -165,7 +165,9 @@ def test_an_idempotency_key_is_read_from_its_header(key: str | None) -> None:
     assert idempotency_key(Request("POST", "/", {}, headers, "", "localhost", "req-1")) == key
 
 
-@pytest.mark.parametrize("key", ["", "k" * 256, "é" * 128], ids=["empty", "too long", "too many bytes"])
+@pytest.mark.parametrize(
+    "key", ["", "k" * 256, "é" * 128, "caf\ufffd"], ids=["empty", "too long", "too many bytes", "broken"]
+)
 def test_any_other_idempotency_key_is_refused(key: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         idempotency_key(Request("POST", "/", {}, {"idempotency-key": key}, "", "localhost", "req-1"))

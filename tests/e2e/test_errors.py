@@ -36,7 +36,7 @@ class Mistake:
     code: str
     json: Any = None
     content: str | bytes | None = None
-    headers: dict[str, str] = field(default_factory=dict)
+    headers: dict[str, str] | dict[bytes, bytes] = field(default_factory=dict)
 
 
 def _seeded(**changes: object) -> dict[str, object]:
@@ -148,6 +148,9 @@ MISTAKES: dict[str, Mistake] = {
     ),
     "idempotency key too long": Mistake(
         "POST", RUN, 400, "invalid_idempotency_key", json={"input": "x"}, headers={"idempotency-key": "x" * 256}
+    ),
+    "idempotency key not UTF-8": Mistake(
+        "POST", RUN, 400, "invalid_idempotency_key", json={"input": "x"}, headers={b"idempotency-key": b"caf\xe9"}
     ),
     "limit zero": Mistake("GET", f"{RUNS}?limit=0", 400, "invalid_limit"),
     "limit too high": Mistake("GET", f"{RUNS}?limit=201", 400, "invalid_limit"),

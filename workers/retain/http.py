@@ -133,8 +133,9 @@ def response_too_large(limit_bytes: int, **details: int) -> errors.UpstreamFaile
 def idempotency_key(request: Request) -> str | None:
     """Return the header `idempotency-key`, or None. Raises: InvalidInput (code `invalid_idempotency_key`)."""
     key = request.headers.get("idempotency-key")
-    if key is not None and not 1 <= len(key.encode()) <= 255:
-        raise errors.InvalidInput("an idempotency key has 1 to 255 bytes", code="invalid_idempotency_key")
+    # The platform puts U+FFFD where a header is not UTF-8: different keys would be equal.
+    if key is not None and (not 1 <= len(key.encode()) <= 255 or "\ufffd" in key):
+        raise errors.InvalidInput("an idempotency key has 1 to 255 bytes of UTF-8", code="invalid_idempotency_key")
     return key
 
 
