@@ -16,7 +16,7 @@ HOUSE_PREFIX = "house-"
 """Begins the name of a profile that is a house; every other profile is a user."""
 _NAMESPACE = re.compile(r"(?=.{1,32}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
 _PROFILE = re.compile(r"(?=.{1,100}$)[a-z0-9]([a-z0-9-]*[a-z0-9])?")
-_SESSION = re.compile(r"[^\x00-\x20\x7f]([^\x00-\x1f\x7f]{0,62}[^\x00-\x20\x7f])?")
+_SESSION = re.compile(r"(?!\.{1,2}$)[^\x00-\x20\x7f]([^\x00-\x1f\x7f]{0,62}[^\x00-\x20\x7f])?")
 _ACCOUNT = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -37,7 +37,10 @@ def check_profile_name(value: object) -> str:
 
 
 def check_session(value: object) -> str:
-    """Return the id of a session: 1 to 64 printable characters. Raises: InvalidInput (code `invalid_session`)."""
+    """Return the id of a session: 1 to 64 printable characters, and not `.` or `..`, which no path of HTTP can name.
+
+    Raises: InvalidInput (code `invalid_session`).
+    """
     session = _checked(_SESSION, value, "session", "invalid_session")
     if not session.isprintable():
         raise InvalidInput("a session has printable characters only", code="invalid_session")
