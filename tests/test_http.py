@@ -42,6 +42,7 @@ def test_a_body_that_is_not_json_is_invalid_input(body: str) -> None:
         "[1e999]",
         "[-1E+4000]",
         "1" + "0" * 400 + ".0",
+        '{"a": -2' + "0" * 308 + "}",
     ],
     ids=ascii,
 )
@@ -58,6 +59,8 @@ def test_a_body_whose_texts_or_numbers_are_invalid_is_refused(body: str) -> None
         (r'"\\ud83d"', r"\ud83d"),
         ('"NaN, Infinity, 1e999"', "NaN, Infinity, 1e999"),
         ("[1e100]", [1e100]),
+        ("1" + "0" * 308, 10**308),
+        ('"' + "9" * 400 + '"', "9" * 400),
     ],
     ids=ascii,
 )

@@ -285,6 +285,18 @@ def _nested(levels: int) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.parametrize("number", ["1e400", "-Infinity", "9" * 400], ids=["a float", "infinite", "an integer"])
+async def test_a_number_that_no_store_can_hold_is_not_imported(world: World, number: str) -> None:
+    await world.store("The first.", metadata={"n": "MARK"})
+    scopes, records, *_ = await pages(world)
+    await take(world, [scopes], "other")
+    before = world.everything()
+    with pytest.raises(InvalidInput) as raised:
+        await import_lines(world.stores(), "other", records.replace('"MARK"', number))
+    assert raised.value.details["problems"] == ["it is not JSON"]
+    assert world.everything() == before
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -61,7 +61,8 @@ def read_strict_json(text: str) -> object:
     """
     value = read_json(text)
     if _SUSPECT.search(text) is not None:
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        as_others_read = json.loads(text, parse_int=float)  # an integer beyond every double is infinite to them
+        json.dumps(as_others_read, ensure_ascii=False, allow_nan=False).encode()
     return value
 
 

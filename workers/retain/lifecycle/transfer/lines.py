@@ -5,7 +5,6 @@ Every line names its tenant, so any run of lines can be imported on its own.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pydantic import ValidationError
 
 from retain.errors import InvalidInput, LimitExceeded, RetainError
 from retain.identifiers import check_id, check_profile, check_tenant, check_user_id
-from retain.json_text import read_json
+from retain.json_text import read_strict_json
 from retain.lifecycle.transfer.items import ItemLine, read_item_line
 from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.lifecycle.transfer.renaming import renamed_event, renamed_id
@@ -194,8 +193,7 @@ def _folded(events: Sequence[LearningEvent], tenant_id: str) -> Record | None:
 
 def _parsed(line: str) -> Mapping[str, object]:
     try:
-        value = read_json(line)
-        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
+        value = read_strict_json(line)
     except UnicodeEncodeError as error:
         raise InvalidInput("it has text that is not Unicode", code="invalid_line") from error
     except ValueError as error:
