@@ -51,6 +51,7 @@ def get_ignores_scope(patch: pytest.MonkeyPatch) -> None:
 def list_ignores_scope(patch: pytest.MonkeyPatch) -> None:
     """A list has the records of the whole tenant."""
     patch.setattr(listing, "holding", _whole)
+    patch.setattr(listing, "scopes_of", lambda _: "SELECT scope_id FROM scopes WHERE tenant_id = ?1 AND ?2 = ?2")
 
 
 def users_share_a_scope(patch: pytest.MonkeyPatch) -> None:
