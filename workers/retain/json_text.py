@@ -60,10 +60,18 @@ def read_strict_json(text: str) -> object:
     Raises: as `read_json`, also for NaN and infinite numbers, and for a text that is not Unicode: half of a surrogate pair.
     """
     value = read_json(text)
+    check_storable(text)
+    return value
+
+
+def check_storable(text: str) -> None:
+    """Check that a store can hold what a JSON text has.
+
+    Raises: ValueError for NaN and infinite numbers; UnicodeEncodeError for half of a surrogate pair.
+    """
     if _SUSPECT.search(text) is not None:
         as_others_read = json.loads(text, parse_int=float)  # an integer beyond every double is infinite to them
         json.dumps(as_others_read, ensure_ascii=False, allow_nan=False).encode()
-    return value
 
 
 def read_json_as_written(text: str) -> object:

@@ -256,6 +256,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "time is text": ({"expires_at_ms": "tomorrow"}, "invalid_expires_at_ms"),
     "time out of bounds": ({"expires_at_ms": 2**53}, "invalid_expires_at_ms"),
     "metadata is not finite": ({"metadata": {"a": float("inf")}}, "invalid_metadata"),
+    "metadata has a number beyond every double": ({"metadata": {"a": 10**309}}, "invalid_metadata"),
     "metadata is not JSON": ({"metadata": {"a": {1, 2}}}, "invalid_metadata"),
 }
 TOO_LARGE: dict[str, tuple[dict[str, Any], str]] = {

@@ -9,7 +9,7 @@ from typing import Any, Protocol, get_args, get_type_hints, runtime_checkable
 
 from retain.errors import InvalidInput, LimitExceeded
 from retain.errors.codes import InvalidInputCode
-from retain.json_text import check_nested
+from retain.json_text import check_nested, check_storable
 
 MAX_CONTENT_BYTES = 64 * 1024
 """Largest content of one record, in bytes of UTF-8."""
@@ -163,9 +163,11 @@ def check(instance: object) -> None:
 def json_bytes(value: Mapping[str, object]) -> int:
     """Return how many bytes a JSON object has in UTF-8, without the space that JSON permits and without escapes.
 
-    Raises: TypeError, ValueError for a value that is not JSON.
+    Raises: TypeError, ValueError for a value that is not JSON, or that no store can hold.
     """
-    return len(json.dumps(dict(value), allow_nan=False, ensure_ascii=False, separators=(",", ":")).encode())
+    text = json.dumps(dict(value), allow_nan=False, ensure_ascii=False, separators=(",", ":"))
+    check_storable(text)
+    return len(text.encode())
 
 
 def check_content(content: str) -> None:
