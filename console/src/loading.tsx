@@ -18,26 +18,28 @@ export async function pause(ms: number): Promise<void> {
   if (document.hidden) await new Promise((resolve) => document.addEventListener("visibilitychange", resolve, { once: true }));
 }
 
-/** Fetch something now, and again when one of `on` changes or after each `everyMs`. */
-export function useLoaded<Value>(load: () => Promise<Value>, on: unknown[], everyMs?: number): Loaded<Value> {
+/**
+ * Fetch something now, and again when one of `on` changes, after each of its `changes`, and after each `everyMs`. What is
+ * known stays until it is fetched again, unless it is something else that is wanted.
+ */
+export function useLoaded<Value>(load: () => Promise<Value>, on: unknown[], { changes = 0, everyMs }: { changes?: number; everyMs?: number } = {}): Loaded<Value> {
   const [loaded, setLoaded] = useState<Loaded<Value>>(undefined);
+  useEffect(() => setLoaded(undefined), on);
   useEffect(() => {
     let current = true;
-    let known: Loaded<Value>;
     const again = async () => {
       while (current) {
-        known = await load().then((value) => ({ value }), (error: unknown) => afterFailure(known, error));
-        if (current) setLoaded(known);
+        const found: Loaded<Value> = await load().then((value) => ({ value }), (error: unknown) => ({ error }));
+        if (current) setLoaded((before) => ("error" in found && everyMs !== undefined ? afterFailure(before, found.error) : found));
         if (everyMs === undefined) return;
         await pause(everyMs);
       }
     };
-    setLoaded(undefined);
     void again();
     return () => {
       current = false;
     };
-  }, on);
+  }, [...on, changes]);
   return loaded;
 }
 

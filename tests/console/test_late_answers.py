@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -146,11 +147,17 @@ def test_retry_that_is_pressed_twice_begins_one_run(page: Page, api: httpx.Clien
     assert len(runs) == 2
 
 
-def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page, state: LocalState) -> None:
+@pytest.fixture
+def given_up(state: LocalState, tenant_id: str) -> None:
+    """Two errors of the tenant. They are written before the page opens: meanwhile the server waits."""
     with state.d1_transaction() as database:
-        for number, letter in enumerate("cd"):
-            concern = f"01ARZ3NDEKTSV4RRFFQ69G5FB{number}"
-            database.execute(_PARKED, (letter * 32, _TENANT, concern, 1_700_000_000_000 + number))
+        for number in range(2):
+            unique = uuid4().hex
+            database.execute(_PARKED, (unique, tenant_id, f"01{unique[:24].upper()}", 1_700_000_000_000 + number))
+
+
+@pytest.mark.usefixtures("given_up")
+def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page) -> None:
     _go(page, "operations")
     rows = page.locator("section.part", has=page.get_by_role("heading", name="Given up")).locator("li")
     expect(rows).to_have_count(2)
@@ -162,6 +169,47 @@ def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page, state: Loca
     expect(rows).to_have_count(1)
     second.continue_()
     expect(rows).to_have_count(0)
+
+
+@pytest.mark.usefixtures("given_up")
+def test_a_list_stays_while_it_is_read_again_after_an_action(page: Page) -> None:
+    _go(page, "operations")
+    rows = page.locator("section.part", has=page.get_by_role("heading", name="Given up")).locator("li")
+    expect(rows).to_have_count(2)
+    held = _held(page, "**/admin/errors?*")
+    rows.get_by_role("button", name="Dismiss").first.click()
+    [again] = _arrived(page, held, 1)
+    page.evaluate(_DRAWN)
+    expect(rows).to_have_count(2)
+    again.continue_()
+    expect(rows).to_have_count(1)
+    page.unroute_all()
+    rows.get_by_role("button", name="Dismiss").click()
+    expect(rows).to_have_count(0)
+
+
+def test_what_is_open_of_an_evaluation_under_way_stays_open(page: Page, api: httpx.Client) -> None:
+    """It is read again each second, and what became of its cases is shown where they are."""
+    base = f"/admin/tenants/{_TENANT}/evals"
+    case = {"id": "greeting", "input": "Good morning!", "expected": {"excludes": ["no such text"]}}
+    assert api.put(f"{base}/datasets/morning", json={"target": {"agent": "sdr"}, "cases": [case]}).is_success
+    answer = api.post(f"{base}/runs", json={"dataset": "morning"})
+    while answer.status_code == 202:
+        answer = api.post(f"{base}/runs/{answer.json()['run']['run_id']}")
+    run_id = answer.json()["run"]["run_id"]
+    reads: list[object] = []
+
+    def under_way(answer: dict[str, Any]) -> dict[str, Any]:
+        reads.append(answer)
+        return {**answer, "state": "running"}
+
+    page.route(f"**/evals/runs/{run_id}*", altered(under_way))
+    _go(page, f"evaluations/{run_id}")
+    page.get_by_text("greeting").click()
+    expect(page.get_by_text("What it did")).to_be_visible()
+    read = len(reads)
+    eventually(lambda: len(reads) if page.evaluate("true") else 0, lambda count: count >= read + 6)
+    expect(page.get_by_text("What it did")).to_be_visible()
 
 
 def test_an_answer_to_an_earlier_query_compares_nothing(page: Page) -> None:

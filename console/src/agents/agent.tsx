@@ -22,7 +22,7 @@ export function AgentView({ retain, place, id }: { retain: Retain; place: Place;
   const may = useMay();
   const [changes, changed] = useChanges();
   const [failure, act] = useActions(changed);
-  const found = useLoaded(() => known(retain, id), [id, changes]);
+  const found = useLoaded(() => known(retain, id), [id], { changes });
   return (
     <>
       <h1>{id}</h1>

@@ -37,7 +37,7 @@ export function EvaluationView({ retain, place, id }: { retain: Retain; place: P
     const [runs] = await newest(runsOf(retain, run.dataset));
     const comparable = runs.filter((one) => one.version === run.version && one.run_id !== id && one.state === "completed");
     return { run, results, compared, comparable, others: new Map((other?.results ?? []).map((one) => [one.case_id, one])) };
-  }, [id, against, changes]);
+  }, [id, against], { changes });
   return (
     <Show of={found}>
       {({ run, results, others, compared, comparable }) => {

@@ -21,7 +21,7 @@ export function MemoryView({ retain, place, id }: { retain: Retain; place: Place
   const [changes, changed] = useChanges();
   const [written, write] = useState<string | undefined>(undefined);
   const [failure, act] = useActions(changed);
-  const found = useLoaded(() => withEvents(retain, id), [id, changes]);
+  const found = useLoaded(() => withEvents(retain, id), [id], { changes });
   const at = asOf(place);
   /** Change what is shown, unless somebody else changed it meanwhile: what was written stays in its field. */
   const update = (fields: Record<string, unknown>): Promise<unknown> => {

@@ -25,7 +25,7 @@ export function Debts({ retain }: { retain: Retain }) {
   const found = useLoaded(async () => {
     const params = { path: { tenant: retain.tenant } };
     return (await retain.api.GET("/v1/tenants/{tenant}/debts", { params })).data!.debts.filter((debt) => debt.count > 0);
-  }, [], REFRESH_MS);
+  }, [], { everyMs: REFRESH_MS });
   return (
     <>
       <h2>Still to be done</h2>

@@ -18,7 +18,7 @@ export function GivenUp({ retain }: { retain: Retain }) {
         return [page.errors, page.cursor];
       }),
     );
-  }, [changes]);
+  }, [], { changes });
   const settle = (error_id: string, how: "/admin/errors/{error_id}/replay" | "/admin/errors/{error_id}/dismiss") =>
     act(() => retain.api.POST(how, { params: { path: { error_id } } }));
   return (

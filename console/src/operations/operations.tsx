@@ -53,7 +53,7 @@ async function readiness(): Promise<Readiness> {
 /** Whether the system is well, what it gave up or still owes, what is left of its limits, and who may reach it. */
 export function OperationsView({ retain }: { retain: Retain; place: Place }) {
   const may = useMay();
-  const ready = useLoaded(readiness, [], REFRESH_MS);
+  const ready = useLoaded(readiness, [], { everyMs: REFRESH_MS });
   return (
     <>
       <h1>Operations</h1>

@@ -13,7 +13,7 @@ export function Schedules({ retain }: { retain: Retain }) {
   const may = useMay();
   const [changes, changed] = useChanges();
   const [failure, act] = useActions(changed);
-  const found = useLoaded(() => newest(retain.schedules.list()), [changes], REFRESH_MS);
+  const found = useLoaded(() => newest(retain.schedules.list()), [], { changes, everyMs: REFRESH_MS });
   return (
     <>
       <h2>Schedules</h2>

@@ -27,7 +27,7 @@ function Webhook({ retain, webhook }: { retain: Retain; webhook: Schemas["Webhoo
   const may = useMay();
   const [changes, changed] = useChanges();
   const [failure, act] = useActions(changed);
-  const found = useLoaded(() => newest(retain.webhooks.deliveries(webhook.webhook_id)), [changes]);
+  const found = useLoaded(() => newest(retain.webhooks.deliveries(webhook.webhook_id)), [webhook.webhook_id], { changes });
   const replay = (messageId: string) => act(() => retain.webhooks.replay(webhook.webhook_id, messageId));
   return (
     <details>

@@ -16,7 +16,7 @@ export function RunsView({ retain, place }: { retain: Retain; place: Place }) {
     const params = { path: { tenant: retain.tenant }, query: { ...place.query, limit: PAGE } };
     return (await retain.api.GET("/v1/agents/{tenant}/runs", { params })).data!;
   };
-  const found = useLoaded(load, [JSON.stringify(place.query)], cursor === undefined ? REFRESH_MS : undefined);
+  const found = useLoaded(load, [JSON.stringify(place.query)], cursor === undefined ? { everyMs: REFRESH_MS } : {});
   const waits = conditions.status === "waiting";
   return (
     <>
