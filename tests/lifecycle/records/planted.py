@@ -15,7 +15,7 @@ from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.transfer.erased import KnownErasures
 from retain.memory import scope, search_rows, semantic
 from retain.memory.indexer import Indexer
-from retain.memory.recall.candidates import Visible
+from retain.memory.recall.candidates import TextIndex, Visible
 from retain.memory.records import derived, listing, supersession
 from retain.memory.records.events import KnownRecord, fold
 from retain.memory.records.record import Record
@@ -99,8 +99,8 @@ def expiry_is_ignored(patch: pytest.MonkeyPatch) -> None:
     """Recall finds what has expired until the daily work deletes it."""
     where = Visible.where
 
-    def lax(self: Visible) -> tuple[str, tuple[SqlValue, ...]]:
-        text, values = where(self)
+    def lax(self: Visible, texts: TextIndex | None = None) -> tuple[str, tuple[SqlValue, ...]]:
+        text, values = where(self, texts)
         return text.replace("r.expires_at_ms > ?", "r.expires_at_ms > ? - 1000000"), values
 
     patch.setattr(Visible, "where", lax)
