@@ -185,6 +185,15 @@ def test_any_text_names_conversations_within_bounds_or_none(text: str) -> None:
         ("the session before last", Positions(2, 2, from_end=True)),
         ("what did we say the last time we spoke?", Positions(1, 1, from_end=True)),
         ("a conversation ago", Positions(1, 1, from_end=True)),
+        ("What did we say of bread in our last chat?", Positions(1, 1, from_end=True)),
+        ("What was our last chat about?", Positions(1, 1, from_end=True)),
+        ("Which bread was it in our last chat about bread?", None),
+        ("Which bread did we choose the last time we talked about bread?", None),
+        ("Which bread was it in our previous chat?", None),
+        ("What did we say in our previous chat?", Positions(1, 1, from_end=True)),
+        ("Welches Brot war es in unserem letzten Gespräch über Brot?", None),
+        ("Quel pain était-ce dans notre dernière conversation sur le pain ?", None),
+        ("¿Qué pan era en nuestra última conversación sobre el pan?", None),
     ],
 )
 def test_a_position_is_one_of_conversations_alone(query: str, named: Positions | None) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from retain.errors import InvalidInput, RetainError
 from retain.memory.recall import query as query_module
 from retain.memory.recall.query import MAX_EXACT_TERMS, MAX_QUERY_BYTES, analyse
+from retain.memory.recall.times.dates import DAY_MS
 from tests.memory.semantic.substrate import Substrate
 
 NOW = 1_773_847_800_000  # Wednesday, 18 March 2026
@@ -161,6 +162,11 @@ def test_addresses_ids_and_quotations_are_exact_terms(query: str, exact: list[tu
         ("Whenever Ann left", False, False),
         ("Tell me more", True, False),
         ("Let's go", True, False),
+        ("How often do I see Dr. Smith?", False, False),
+        ("Which of my plants did I give to Mrs. Jones at 3.30 p.m. on St. John's day?", False, False),
+        ("I live in St. Gallen. When is my train?", True, False),
+        ("I was going through our last chat. What did we choose?", False, False),
+        ("Could you remind me what we chose?", False, False),
         ("What is the time of arrival?", False, False),
         ("Imagine a harbour", False, False),
     ],
@@ -180,6 +186,11 @@ def test_the_intent_of_a_query_is_found_without_a_model(query: str, message: boo
         ("Could you kindly list them again?", False),
         ("Summarise my project", False),
         ("Can you show me how to test?", True),
+        ("Can you remind me which tests we chose?", False),
+        ("I am going back to our previous chat about tests. Which tool was it?", False),
+        ("What did we finally decide to name it?", True),
+        ("We finally decided on a name, which one?", False),
+        ("Which previous jobs did I have?", True),
     ],
 )
 def test_a_query_is_about_what_the_user_said_unless_it_asks_for_an_answer_or_a_summary(
@@ -201,6 +212,35 @@ def test_a_query_is_about_what_the_user_said_unless_it_asks_for_an_answer_or_a_s
 )
 def test_a_request_asks_for_help_or_for_what_is_not_the_askers_past(query: str, *, request_: bool) -> None:
     assert analyse(query, NOW).request == request_
+
+
+@pytest.mark.parametrize(
+    ("query", "advice"),
+    [
+        ("My kitchen is a mess again. Any tips?", True),
+        ("I have free time tonight, any good ideas?", True),
+        ("Do you think I should wait?", True),
+        ("Some advice for my trip?", True),
+        ("Who gave me a tip?", False),
+        ("Which ideas did Ann have?", False),
+    ],
+)
+def test_a_request_for_ideas_is_one_for_advice(query: str, *, advice: bool) -> None:
+    assert analyse(query, NOW).advice == advice
+
+
+@pytest.mark.parametrize(
+    ("query", "days"),
+    [
+        ("I mentioned a concert yesterday. Who played?", [-1]),
+        ("I will cook for Ann tomorrow. What does she like?", []),
+        ("I have a concert today. What should I wear?", []),
+    ],
+)
+def test_a_message_asks_for_times_that_are_over(query: str, days: list[int]) -> None:
+    analysed = analyse(query, NOW)
+    today = NOW // DAY_MS
+    assert (analysed.message, [span.from_ms // DAY_MS - today for span in analysed.times]) == (True, days)
 
 
 def test_stop_words_are_left_out_unless_there_is_nothing_else() -> None:

@@ -12,12 +12,14 @@ from tests.memory.semantic.notes import NOTES, fill
 from tests.memory.semantic.substrate import Substrate
 
 NOW_MS = 1_782_900_000_000
-MESSAGE, ANSWERED, OWN_PAST, ADVICE, WHEN = (
+MESSAGE, ANSWERED, OWN_PAST, ADVICE, WHEN, IDEAS, BACK = (
     "We will paint my kitchen.",
     "What did you recommend for the kitchen?",
     "Which colour did I choose for my kitchen?",
     "How can I paint a kitchen?",
     "When was the kitchen painted?",
+    "Painting my kitchen is hard. Do you have any ideas?",
+    "I was looking at our previous conversation about the kitchen. Remind me of the colour.",
 )
 SAME = {
     "de": {
@@ -26,6 +28,8 @@ SAME = {
         "Welche Farbe habe ich für meine Küche gewählt?": OWN_PAST,
         "Wie kann ich eine Küche streichen?": ADVICE,
         "Wann wurde die Küche gestrichen?": WHEN,
+        "Meine Küche zu streichen ist schwer. Was meinst du dazu?": IDEAS,
+        "Ich denke an unser letztes Gespräch über die Küche. Erinnere mich an die Farbe.": BACK,
     },
     "fr": {
         "Nous allons peindre ma cuisine.": MESSAGE,
@@ -33,6 +37,8 @@ SAME = {
         "Quelle couleur ai-je choisie pour ma cuisine ?": OWN_PAST,
         "Comment puis-je peindre une cuisine ?": ADVICE,
         "Quand est-ce que la cuisine a été peinte ?": WHEN,
+        "Peindre ma cuisine est difficile. Avez-vous des idées ?": IDEAS,
+        "Je pense à notre dernière conversation sur la cuisine. Rappelle-moi la couleur.": BACK,
     },
     "es": {
         "Nosotros vamos a pintar mi cocina.": MESSAGE,
@@ -40,6 +46,8 @@ SAME = {
         "¿Qué color tengo en mi cocina?": OWN_PAST,
         "¿Cómo puedo pintar una cocina?": ADVICE,
         "¿Cuándo se pintó la cocina?": WHEN,
+        "Pintar mi cocina es difícil. ¿Algún consejo para ello?": IDEAS,
+        "Yo pensaba en nuestra última conversación sobre la cocina. Recuérdame el color.": BACK,
     },
     "pt": {
         "Nós vamos pintar a minha cozinha.": MESSAGE,
@@ -47,6 +55,8 @@ SAME = {
         "Que cor tem a minha cozinha?": OWN_PAST,
         "Como posso pintar uma cozinha em casa?": ADVICE,
         "Quando foi que a cozinha ficou pintada?": WHEN,
+        "Pintar a minha cozinha é difícil. Alguma ideia para isso?": IDEAS,
+        "Eu pensava na nossa última conversa sobre a cozinha. Lembra-me da cor.": BACK,
     },
     "it": {
         "Noi dipingiamo la mia cucina.": MESSAGE,
@@ -54,6 +64,8 @@ SAME = {
         "Quale colore ho scelto per la mia cucina?": OWN_PAST,
         "Come posso dipingere una parete della cucina?": ADVICE,
         "Quando è stata dipinta la cucina?": WHEN,
+        "Dipingere la mia cucina è difficile. Qualche idea per questo?": IDEAS,
+        "Io pensavo alla nostra ultima conversazione sulla cucina. Ricordami il colore.": BACK,
     },
     "nl": {
         "Wij gaan mijn keuken verven.": MESSAGE,
@@ -61,6 +73,8 @@ SAME = {
         "Welke kleur heb ik voor mijn keuken gekozen?": OWN_PAST,
         "Hoe kan ik een keuken verven?": ADVICE,
         "Wanneer is de keuken geverfd?": WHEN,
+        "Mijn keuken verven is moeilijk. Heb je tips voor zoiets?": IDEAS,
+        "Ik dacht aan ons laatste gesprek over de keuken. Herinner me aan de kleur.": BACK,
     },
     "zh": {
         "我们要粉刷我的厨房。": MESSAGE,
@@ -68,6 +82,8 @@ SAME = {
         "我之前给厨房选了什么颜色？": OWN_PAST,
         "怎么才能粉刷厨房？": ADVICE,
         "厨房是什么时候粉刷的？": WHEN,
+        "粉刷我的厨房很难。有什么好主意？": IDEAS,
+        "我在看上次关于厨房的对话。请提醒我颜色。": BACK,
     },
     "ja": {
         "私の台所を塗りましょう。": MESSAGE,
@@ -75,6 +91,8 @@ SAME = {
         "私の台所は何色でしたか。": OWN_PAST,
         "台所はどうすれば塗れますか。": ADVICE,
         "台所はいつ塗られましたか。": WHEN,
+        "私の台所を塗るのは難しい。アイデアはありますか。": IDEAS,
+        "私は前回の会話を見ています。台所の色を思い出させて。": BACK,
     },
 }
 
@@ -97,7 +115,7 @@ def test_a_query_is_of_the_kind_of_its_english_equivalent(code: str, text: str, 
 
 
 def test_the_equivalents_differ_from_each_other_in_every_kind() -> None:
-    found = [kinds_of(one) for one in (MESSAGE, ANSWERED, OWN_PAST, ADVICE, WHEN)]
+    found = [kinds_of(one) for one in (MESSAGE, ANSWERED, OWN_PAST, ADVICE, WHEN, IDEAS, BACK)]
     assert all({one[place] for one in found} == {True, False} for place in range(4))
 
 

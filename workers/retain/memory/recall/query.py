@@ -54,12 +54,12 @@ class Query:
 
     stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities such
     as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
-    conversation ("we", "my"), rather than beginning with a question. of_user: it does not ask for what an assistant
-    answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past, so that
-    standing instructions matter. advice: it asks for help or advice, so that preferences matter. asks_when: it asks for a
-    time. times: the spans of time that it names. positions: the conversations that it names by their position. named: the
-    records in them, which only the memory knows. only_dated: it asks for what was said at its times, and for nothing else.
-    telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
+    conversation ("we", "my"), rather than beginning with a question or looking back at an earlier one. of_user: it does not
+    ask for what an assistant answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's
+    own past, so that standing instructions matter. advice: it asks for help or advice, so that preferences matter. asks_when:
+    it asks for a time. times: the spans of time that it asks for; a message asks for those that are over, and makes plans for
+    the others. positions: the conversations that it names by their position. named: the records in them, which only the
+    memory knows. only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
     its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
     `languages.terms`). language: the code of the one by whose kinds it was read (see `languages.kinds`).
     """
@@ -91,18 +91,13 @@ class Query:
         """Return the terms that stand for one of the stems in the index, itself first."""
         return (stem, *self.forms.get(stem, ()))
 
-    @property
-    def dated(self) -> tuple[Interval, ...]:
-        """The times that the query asks for. A message that continues a conversation asks for none: it makes plans."""
-        return () if self.message and not self.only_dated else self.times
-
     def dates(self, at_ms: int) -> bool:
         """Return whether the query asks for this time."""
-        return any(at_ms in span for span in self.dated)
+        return any(at_ms in span for span in self.times)
 
     def may_report(self, at_ms: int) -> bool:
         """Return whether what was said at this time may be of a time that the query asks for: then, or the day after."""
-        return any(span.from_ms <= at_ms < span.to_ms + DAY_MS for span in self.dated)
+        return any(span.from_ms <= at_ms < span.to_ms + DAY_MS for span in self.times)
 
     def asks_for(self, record_id: str, at_ms: int) -> bool:
         """Return whether the query asks for this time, or for a conversation that the record is in."""
@@ -153,15 +148,19 @@ def analyse(text: str, now_ms: int, turns: Sequence[str] = ()) -> Query:
     kinds, seen = KINDS[language], seen_by_patterns(text, language)
     times = dates(in_english(text, code), now_ms)
     advice = kinds.advice.search(seen) is not None
+    looking_back = kinds.looking_back.search(seen) is not None
+    message = not looking_back and kinds.conversational.search(seen) is not None and kinds.question.match(seen) is None
     named, only_dated, rest = _conversations(text, code, language, dated=bool(times))
+    if message and not only_dated:
+        times = tuple(span for span in times if span.to_ms <= now_ms)
     significant = telling_terms(rest, code)
     terms = significant or dict(list(spoken.items())[-CONTEXT_WORDS:]) or all_terms(text, code)
     return Query(
         text,
         tuple(terms),
         _exact_terms(text, code or ENGLISH),
-        kinds.conversational.search(seen) is not None and kinds.question.match(seen) is None,
-        kinds.answered.search(seen) is None,
+        message,
+        not looking_back and kinds.answered.search(seen) is None,
         advice or kinds.own_past.search(seen) is None,
         advice,
         bool(kinds.when.match(seen)),

@@ -238,7 +238,7 @@ def distinct(ranked: Sequence[Candidate]) -> list[Candidate]:
 
 def _dated(query: Query, candidates: Sequence[Candidate], weights: Weights) -> dict[str, float]:
     """Return what the candidates gain for being of a time, or in a conversation, that the query asks for, by id."""
-    if not query.dated and not query.named:
+    if not query.times and not query.named:
         return {}
     if query.only_dated or any(c.place is None for c in candidates):
         each = weights.for_query(query).dated

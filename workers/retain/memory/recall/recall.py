@@ -274,7 +274,7 @@ class Recall:
             if visible.known_at_ms is None:  # the index does not know what a record was in the past
                 criteria = pushed(wanted.filter, visible.at_ms, self._index.filterable, criteria)
             search = VectorSearch(self._index, visible.tenant_id, criteria, vector, CosineScale.of_model(unrelated))
-        nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms, query.dated)
+        nearest = NOTHING if search is None else await search.nearest(visible.known_at_ms, query.times)
         return Meaning(vector, unrelated, search, nearest, degraded)
 
     def _is_crowded(

@@ -20,9 +20,9 @@ class Kinds:
     """The patterns and words of one language.
 
     conversational: words of those who talk with each other. question: a beginning that is a question. answered: it asks for
-    what an assistant answered, or for a summary. own_past: it asks for the asker's own past or, except in English, for a
-    person. advice: it asks for advice. when: a beginning that asks for a date. past: it asks for what was. standing:
-    phrases of standing instructions. preferring: phrases all of whose words a text has that states a preference or an
+    what an assistant answered, or for a summary. looking_back: it wants to be reminded, or names an earlier conversation.
+    own_past: it asks for the asker's own past or, except in English, for a person. advice: it asks for advice. when: a
+    beginning that asks for a date. past: it asks for what was. standing: phrases of standing instructions. preferring: phrases all of whose words a text has that states a preference or an
     aversion. changed: words that say that something is not as it was. negating: words that negate. In Chinese and Japanese
     the last two are parts of the text. denied: what a statement contrasts with the truth, one of its groups: "Friday" in ",
     not Friday".
@@ -31,6 +31,7 @@ class Kinds:
     conversational: re.Pattern[str]
     question: re.Pattern[str]
     answered: re.Pattern[str]
+    looking_back: re.Pattern[str]
     own_past: re.Pattern[str]
     advice: re.Pattern[str]
     when: re.Pattern[str]
@@ -42,10 +43,15 @@ class Kinds:
     denied: re.Pattern[str]
 
 
+_SENTENCE = r"(?:[^.!?]|\.(?=\S)|(?<=\b\w)\.|(?<=\b(?:dr|mr|ms|st|vs|sr))\.|(?<=\b(?:mrs|sra|dra))\.|(?<=\bprof)\.)*"
+"""Up to the end of a sentence. A full stop within a number or a name, or after a letter or a title, is no end of one."""
+
+
 def _kinds(
     *,
     conversational: str,
     answered: str,
+    looking_back: str,
     own_past: str,
     advice: str,
     when: str,
@@ -55,7 +61,7 @@ def _kinds(
     changed: str,
     negating: str,
     denied: str,
-    question: str = r"[^.!?]*\?",
+    question: str = _SENTENCE + r"\?",
 ) -> Kinds:
     """Return the kinds of a language. standing, preferring: phrases between semicolons. changed, negating: words."""
 
@@ -69,6 +75,7 @@ def _kinds(
         compiled(conversational),
         compiled(question),
         compiled(answered),
+        compiled(looking_back),
         compiled(own_past),
         compiled(advice),
         compiled(when),
@@ -103,13 +110,17 @@ KINDS: Mapping[str, Kinds] = {
         r"|mention|provide|explain|list|advise|propose|describe)"
         r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
         r"|described|created|wrote)\b"
+        r"|\bwe (?:\w+ )?(?:talked|spoke|chatted|discussed|outlined|decided|agreed|settled|came up)\b"
         r"|\b(?:summary|summaries|summari[sz]e|overview|recap)\b",
+        looking_back=r"\bremind (?:me|us)\b"
+        r"|\b(?:our|a|the|in|from) (?:last|previous|earlier|prior|past) (?:conversation|chat|discussion|session)s?\b",
         own_past=r"\b(?:(?:did|have|had|was|were|am|do) i|i(?:'ve| have| said| mentioned| brought| \w+ed)|my"
         r"|our (?:conversation|discussion|chat|session)s?)\b",
         advice=r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me"
         r"|walk me"
         r"|explain|would you|what (?:\w+ )?(?:tools|options|steps|ways)"
-        r"|what(?:'s| is| are| would be) (?:some|the best|a good))",
+        r"|what(?:'s| is| are| would be) (?:some|the best|a good)"
+        r"|(?:any|some) (?:\w+ )?(?:tips?|advice|ideas?|thoughts)\b|tips (?:on|for)\b|do you think)",
         when=r"\s*(?:when|how long|(?:what|which) (?:date|day|week|month|year|time))\b",
         past=r"\b(?:used to|before|former(?:ly)?|previous(?:ly)?|earlier|original(?:ly)?|initial(?:ly)?|old|first)\b",
         standing="when I ask; whenever I ask; if I ask; each time I ask; every time I ask; from now on; going forward",
@@ -128,7 +139,10 @@ KINDS: Mapping[str, Kinds] = {
         answered=rf"\b(?:hast|hattest|haben|hatten) (?:du|sie)\b{_GAP}\b(?:gesagt|genannt|geraten|gegeben|empfohlen"
         r"|vorgeschlagen|erwahnt|erklart|aufgelistet|beschrieben|geschrieben|erstellt)\b"
         r"|\b(?:gesagt|genannt|geraten|gegeben|empfohlen|vorgeschlagen|erwahnt|erklart|beschrieben) hast\b"
+        r"|\bwir\b[^.!?]{0,60}\b(?:be|ge)sprochen\b"
         rf"|\bzusammenfass\w*|\bfass\w*\b{_GAP}\bzusammen\b|\buberblick\b",
+        looking_back=r"\berinner\w* mich\b"
+        r"|\b(?:letzte|vorige|fruhere)[nsrm]? (?:gesprach|unterhaltung|chat|diskussion|sitzung)\w*",
         own_past=r"^\s*(?:wer|wem|wen|wessen)\b|\b(?:hab|habe|hatte|bin|war|wollte|mag) ich\b"
         r"|\bich\b[^.!?]{0,60}\b(?:hab|habe|hatte|war|bin)\b"
         r"|\bmein(?:e[nmrs]?)?\b|\bunsere?[nmrs]? (?:gesprach|unterhaltung|chat|diskussion)\w*",
@@ -137,7 +151,8 @@ KINDS: Mapping[str, Kinds] = {
         r"|konnte ich|konnen wir|zeig mir|zeigen sie mir|erklar\w* (?:mir|uns|bitte|wie|sie)"
         r"|wie (?!hab|hatt|heiss|war|bin|mag)\w+ (?:ich|man|wir)\b|wie konnt\w+"
         r"|welche (?:\w+ )?(?:werkzeuge|moglichkeiten|schritte|wege)"
-        r"|was (?:ist|sind|ware|waren) (?:d\w+ beste\w*|gute|einige|ein paar))",
+        r"|was (?:ist|sind|ware|waren) (?:d\w+ beste\w*|gute|einige|ein paar)"
+        r"|(?:tipps?|ideen|ratschlage?)\b|was (?:meinst|denkst|haltst) du|was (?:meinen|denken|halten) sie)",
         when=r"\s*(?:(?:seit|bis|ab) wann|wann|wie lange"
         r"|(?:an |in |zu )?welche[nmrs]? (?:datum|tag|woche|monat|jahr))\b",
         past=r"\b(?:fruher\w*|ehemal\w*|vorher\w*|damals|ursprunglich\w*|bisher\w*|zuvor|anfangs|erste[nmrs]?"
@@ -157,13 +172,17 @@ KINDS: Mapping[str, Kinds] = {
         conversational=r"\b(?:je|j'|me|m'|moi|mon|ma|mes|nous|notre|nos|tu|te|t'|toi|ton|ta|tes|vous|votre|vos)(?!\w)",
         answered=r"\b(?:m'as|m'avez|nous as|nous avez|tu as|vous avez|as-tu|avez-vous|tu avais|vous aviez)"
         rf"\b{_GAP}\b(?:dit|donne|suggere|recommande|conseille|mentionne|propose|explique|decrit|cite|indique|ecrit)\w*"
+        r"|\b(?:nous avons|on a|avons-nous|avions-nous) (?:\w+ )?(?:parle|discute|evoque|decide)\b"
         r"|\b(?:resume[rz]?|resumes|recapitul\w*|synthese|apercu)\b",
+        looking_back=r"\brappelle[sz]?-moi\b|\bme rappeler\b"
+        r"|\b(?:derniere|precedente) (?:conversation|discussion|session)\b|\b(?:conversation|discussion) precedente\b",
         own_past=r"^\s*(?:(?:a |de )?qui)\b|\b(?:ai-je|avais-je|suis-je|etais-je|j'ai|j'avais|j'etais|mon|ma|mes"
         r"|nos (?:conversations|discussions|echanges))\b",
         advice=r"\b(?:suggere|recommande|conseille|propose|aide|aidez|peux-tu|pouvez-vous|dois-je|devrais-je|puis-je"
         r"|pourrais-je|est-ce que je (?:dois|peux|devrais|pourrais)|comment (?:puis|faire|dois|peut|fait|faut|je peux)"
         r"|montre|explique|quels? (?:\w+ )?(?:outils|etapes|moyens|options)"
-        r"|quel(?:le)?s? (?:est|sont|serait|seraient) l[ea]s? meilleur)",
+        r"|quel(?:le)?s? (?:est|sont|serait|seraient) l[ea]s? meilleur"
+        r"|(?:des|un|quelques) (?:conseils?|astuces?|idees?)\b|penses-tu|pensez-vous)",
         when=r"\s*(?:(?:depuis|jusqu'a) quand|quand|(?:pendant |depuis )?combien de temps|a quelle date"
         r"|(?:a |en |dans |de )?quel(?:le)?s? (?:date|jour|semaine|mois|annee))\b",
         past=r"\b(?:avant|ancien\w*|auparavant|autrefois|precedent\w*|jadis|au debut|initial\w*|origine|premiere?s?)\b",
@@ -183,14 +202,18 @@ KINDS: Mapping[str, Kinds] = {
         r"|recomend\w+"
         r"|aconsej\w+|mencion\w+|propus\w+|propuesto|explic\w+|list\w+|describi\w+)"
         r"|\b(?:recomendaste|sugeriste|dijiste|mencionaste|propusiste|explicaste|aconsejaste|describiste|escribiste)\b"
+        r"|\b(?:hablamos|discutimos|decidimos|acordamos)\b"
         r"|\b(?:resumen|resume|resumir|resumeme|recapitul\w+)\b",
+        looking_back=r"\b(?:recuerdame|recordarme)\b|\b(?:ultima|anterior) (?:conversacion|charla|sesion)\b"
+        r"|\b(?:conversacion|charla|sesion) (?:anterior|pasada)\b",
         own_past=r"^[\s\u00bf]*(?:(?:a |de )?quien(?:es)?)\b|\b(?:he|habia|dije|mencione|compre|tuve|fui|hice"
         r"|estuve|mis?|nuestras? (?:conversacion|charla)\w*"
         r"|tengo|soy)\b",
         advice=r"\b(?:recomienda\w*|recomendar\w*|sugier\w+|aconsej[ae]\w*|ayuda(?:me)?|deberia|debo|puedo|podria"
         r"|como (?:puedo|se|hago|debo|deberia|podria)|muestra(?:me)?|ensename|explica(?:me)?"
         r"|que (?:\w+ )?(?:herramientas|opciones|pasos|formas)"
-        r"|cual(?:es)? (?:es|son|seria|serian) (?:el|l[ao]s?) mejor(?:es)?)\b",
+        r"|cual(?:es)? (?:es|son|seria|serian) (?:el|l[ao]s?) mejor(?:es)?"
+        r"|algun[ao]?s? (?:consejos?|ideas?)|que (?:opinas|piensas|opina|te parece)|crees que)\b",
         when=r"[\s\u00bf]*(?:(?:desde|hasta) cuando|cuando|(?:durante )?cuanto (?:tiempo|dura)"
         r"|(?:a|en|de)? ?que (?:fecha|dia|semana|mes|ano))\b",
         past=r"\b(?:antes|anterior\w*|antigu[oa]s?|antiguamente|original\w*|inicial\w*|viej[oa]s?|primer[oa]?s?"
@@ -213,14 +236,18 @@ KINDS: Mapping[str, Kinds] = {
         r"|listou"
         r"|descreveu|escreveu)\b"
         r"|\b(?:disseste|deste|sugeriste|recomendaste|aconselhaste|mencionaste|propuseste|explicaste|descreveste)\b"
+        r"|\b(?:falamos|conversamos|discutimos|decidimos)\b"
         r"|\b(?:resumo|resuma|resume|resumir|recapitul\w+)\b",
+        looking_back=r"\b(?:lembr[ae]-me|me lembr(?:ar|a|e)|recorda-me)\b|\bultima (?:conversa|discussao|sessao)\b"
+        r"|\b(?:conversa|discussao|sessao) (?:anterior|passada)\b",
         own_past=r"^\s*(?:(?:a |de )?quem)\b|\b(?:eu (?:disse|tive|fui|fiz|comprei|mencionei|tinha|tenho|sou|estava)"
         r"|disse que eu|meus?|minhas?"
         r"|nossas? (?:conversa|discussao)\w*)\b",
         advice=r"\b(?:recomend[ae]\w*|sugir[ae]\w*|sugere|aconselh[ae]\w*|ajud[ae](?:-me)?|devo|deveria|posso|poderia"
         r"|como (?:posso|se|faco|devo|deveria|poderia|fazer)|mostr[ae](?:-me)?|expli(?:ca|que)(?:-me)?"
         r"|que (?:\w+ )?(?:ferramentas|opcoes|passos|formas)"
-        r"|qua(?:l|is) (?:e|sao|seria|seriam) [ao]s? melhor(?:es)?)\b",
+        r"|qua(?:l|is) (?:e|sao|seria|seriam) [ao]s? melhor(?:es)?"
+        r"|algu(?:m|ma|ns|mas) (?:conselhos?|dicas?|ideias?)|que (?:achas|acha|pensas)|achas? que)\b",
         when=r"\s*(?:(?:desde|ate) quando|quando|(?:durante |ha )?quanto tempo"
         r"|(?:em |n[oa] )?(?:que|qual) (?:data|dia|semana|mes|ano))\b",
         past=r"\b(?:antes|anterior\w*|antig[oa]s?|antigamente|original\w*|inicial\w*|velh[oa]s?|primeir[oa]s?"
@@ -239,14 +266,18 @@ KINDS: Mapping[str, Kinds] = {
         r"|vostr[oaie])\b",
         answered=r"\b(?:(?:mi|ci) )?(?:hai|avevi|avete|aveva)\b[^.!?]{0,20}\b(?:detto|dato|suggerito|raccomandato"
         r"|consigliato|menzionato|proposto|spiegato|elencato|descritto|scritto)\b"
+        r"|\b(?:abbiamo|avevamo) (?:\w+ )?(?:parlato|discusso|deciso)\b"
         r"|\b(?:riassunto|riassumi\w*|riepilog\w+|panoramica)\b",
+        looking_back=r"\b(?:ricordami|ricordarmi)\b"
+        r"|\b(?:ultima|scorsa|precedente) (?:conversazione|discussione|chat|sessione)\b",
         own_past=r"^\s*(?:(?:a |di )?chi)\b|\b(?:ho|avevo|ero|sono (?:stat|andat)[oa]|mio|mia|miei|mie"
         r"|nostr[ae] (?:conversazion|discussion|chat)\w*)\b",
         advice=r"\b(?:consigli\w*|suggerisc\w+|suggerire|raccomand[ai]\w*|aiut[aoi]\w*|dovrei|devo"
         r"|posso|potrei"
         r"|come (?:posso|si|faccio|devo|dovrei|potrei)|mostra(?:mi)?|spiega(?:mi)?"
         r"|(?:quali|che) (?:\w+ )?(?:strumenti|opzioni|passi|modi)"
-        r"|qual[ei]? (?:e|sono|sarebbe|sarebbero) (?:il|la|i|le) miglior[ei])\b",
+        r"|qual[ei]? (?:e|sono|sarebbe|sarebbero) (?:il|la|i|le) miglior[ei]"
+        r"|(?:qualche|delle) (?:suggeriment[oi]|ide[ae]|dritt[ae])|ne (?:pensi|dici|pensa|dice)|pensi che)\b",
         when=r"\s*(?:(?:da|fino a) quando|quando|(?:per |da )?quanto (?:tempo|dura)"
         r"|(?:in |a )?(?:che|quale) (?:data|giorno|settimana|mese|anno))\b",
         past=r"\b(?:prima|precedent\w*|vecchi[oae]?|una volta|un tempo|original\w*|inizial\w*|all'inizio|ex"
@@ -266,13 +297,16 @@ KINDS: Mapping[str, Kinds] = {
         answered=rf"\b(?:heb|had|hebt|heeft) (?:je|jij|u)\b{_GAP}\b(?:gezegd|gegeven|voorgesteld|aanbevolen|aangeraden"
         r"|genoemd|uitgelegd|beschreven|geschreven|opgesomd)\b"
         r"|\b(?:zei|gaf|noemde|adviseerde|schreef) (?:je|jij|u)\b"
+        r"|\bwe\b[^.!?]{0,60}\b(?:be|af|ge)sproken\b"
         r"|\b(?:samenvat\w*|vat\b[^.!?]{0,60}\bsamen|overzicht)\b",
+        looking_back=r"\bherinner\w* me\b|\bme (?:eraan |er even aan )?herinneren\b"
+        r"|\b(?:laatste|vorige?) (?:gesprek|discussie|chat|sessie)\b",
         own_past=r"^\s*(?:wie|wiens)\b|\b(?:heb|had|ben|was|wilde) ik\b|\bik (?:heb|had|ben|was|zei|noemde)\b|\bmijn\b"
         r"|\bonze? (?:gesprek|discussie|chat)\w*",
         advice=r"\b(?:raad\b|adviseer|aanbevel\w*|stel\b[^.!?]{0,60}\bvoor\b|help|moet ik|zal ik|kan ik"
         r"|kunnen we|zou ik|zou je|hoe (?:kan|moet|zou|maak|doe|krijg|installeer|stel) (?:ik|je|we|men)"
         r"|laat\b[^.!?]{0,30}\bzien|leg\b[^.!?]{0,60}\buit\b|welke (?:\w+ )?(?:tools|opties|stappen|manieren)"
-        r"|wat (?:is|zijn|zou|zouden) (?:de|het) beste)",
+        r"|wat (?:is|zijn|zou|zouden) (?:de|het) beste|(?:tips?|advies|ideeen)\b|wat (?:vind|denk)t? (?:je|jij|u)\b)",
         when=r"\s*(?:(?:sinds|tot|vanaf) wanneer|wanneer|hoe ?lang"
         r"|(?:op |in )?welke? (?:datum|dag|week|maand|jaar))\b",
         past=r"\b(?:vroeger|voorheen|eerder|vorige?|oorspronkelijke?|aanvankelijk|destijds|oude?|eerste)\b",
@@ -290,10 +324,12 @@ KINDS: Mapping[str, Kinds] = {
         conversational="我|咱|你|您",
         question="[^。！!？?]*[？?]",
         answered="(?:你|您)(?:之前|上次|刚才|曾经?|以前|当时)?[^。！？?]{0,12}"
-        "(?:说过?|建议|推荐|提到|告诉|给出|列出|解释|提供|描述)(?:过|了|的|什么|哪)|总结|概括|摘要|概述|回顾",
+        "(?:说过?|建议|推荐|提到|告诉|给出|列出|解释|提供|描述)(?:过|了|的|什么|哪)"
+        "|我们(?:之前|上次|以前)|总结|概括|摘要|概述|回顾",
+        looking_back="提醒(?:我|一下)|(?:之前|上次|以前)的?(?:对话|聊天|讨论|谈话)",
         own_past="谁|哪位|我(?:之前|上次|以前|曾|说过|提到|买了|有没有|是不是|的)|我们(?:的|之前)?(?:对话|聊天|讨论)",
         advice="推荐|建议|帮我|帮忙|我(?:应该|该|可以|能)|怎么(?:才能|做|办|样)|如何|怎样|请(?:给我)?(?:解释|说明|展示)|教我"
-        "|有(?:哪些|什么)(?:工具|方法|办法|步骤|选择)",
+        "|有(?:哪些|什么)好?(?:工具|方法|办法|步骤|选择|主意|想法|点子|技巧|窍门)|你(?:觉得|认为|怎么看)",
         when="\\s*(?:[^。，,？?]{0,20}(?:什么时候|何时|哪(?:一)?(?:天|年|个?月|周|日)|几(?:月|号)|多久|多长时间))",
         past="以前|之前|原来|原先|过去|曾经|当初|最初|旧|第一",
         standing="当我问; 每当我问; 每次我问; 如果我问; 我问到; 从现在起; 从现在开始; 今后; 往后"
@@ -310,12 +346,14 @@ KINDS: Mapping[str, Kinds] = {
         question="[^。！!？?]*(?:[？?]|か。|か$)",
         answered="(?:言って|教えて|勧めて|薦めて|提案して|説明して|挙げて|紹介して|書いて)(?:くれ|いただ|もらっ|いました|いた)"
         "|(?:言い|勧め|薦め|提案し|説明し|挙げ|紹介し)ましたか|要約|まとめて|概要|振り返",
+        looking_back="(?:前回|この前|以前)の?(?:会話|話|チャット)|思い出させ",
         own_past="誰|どなた|(?:私|僕|わたし|俺)(?:は|が|の)[^。？?]{0,30}(?:ました|でした|った)|(?:私|僕|わたし|俺)の"
         "|(?:私|僕)たちの(?:会話|話)",
         advice="おすすめ|お勧め|勧めて(?:ください|下さい|ほしい)|薦めて(?:ください|下さい)|助けて|手伝って"
         "|アドバイス|提案して(?:ください|下さい)"
         "|どうすれば|どうやって|どのように|したらいい|すればいい|べき(?:です)?か"
-        "|教えて(?:ください|下さい|ほしい)|説明して(?:ください|下さい)|方法",
+        "|教えて(?:ください|下さい|ほしい)|説明して(?:ください|下さい)|方法"
+        "|アイデア|コツ|助言|どう思(?:う|い)",
         when="[^。、？?]{0,30}(?:いつ|何日|何月|何年|何曜日|どのくらいの間|どれくらいの間|どの(?:日|週|月|年))",
         past="以前|前の|昔|かつて|元の|もともと|当初|最初|旧",
         standing="聞いたら; 聞いたとき; 聞くときは; 尋ねたら; 尋ねたとき; 質問したら; 質問したとき"

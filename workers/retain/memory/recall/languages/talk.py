@@ -54,12 +54,29 @@ TALK = _compiled({
 })  # fmt: skip
 """What a query has besides a time when it only asks what was said or happened then. Stop words are not in it."""
 
+_ABOUT = {
+    ENGLISH: "about|on|regarding|concerning|around",
+    "de": "uber|zum?|zur|wegen|von",
+    "fr": "sur|concernant|a propos|au sujet|de",
+    "es": "sobre|acerca|de",
+    "pt": "sobre|acerca|de",
+    "it": "su|sul|sulla|riguardo|di",
+    "nl": "over|van",
+}
+"""Before what a conversation is about. One that is known by that is not known by its position."""
+
+
+def _placed(patterns: Mapping[str, str]) -> Mapping[str, re.Pattern[str]]:
+    about = {language: rf"(?! (?:{words}) \S)" for language, words in _ABOUT.items()}
+    return _compiled({language: f"(?:{one}){about.get(language, '')}" for language, one in patterns.items()})
+
+
 _TALKED = "(?:talk|spoke|chat|met|discuss)\\w*"
 _NOUN = "(?:session|conversation|chat|discussion)"
 _OUR = "(?:our|my|your|the|this|that)"
 
-LAST = _compiled({
-    ENGLISH: rf"\b(?:{_OUR} (?:very )?)?(?:last|latest|previous|most recent|prior) {_NOUN}\b(?! (?:with|of|at|for"
+LAST = _placed({
+    ENGLISH: rf"\b(?:{_OUR} (?:very )?)?(?:last|latest|most recent) {_NOUN}\b(?! (?:with|of|at|for"
     rf"|before)\b)"
     rf"|\b(?:the )?last time (?:that )?(?:we|you and i|i) {_TALKED}\b(?: to (?:each other|you))?",
     "de": r"\b(?:(?:unser|dein|mein|der|die|das|den|dem)\w* )?(?:letzte|vorige|jungste)[nsrm]? (?:gesprach|unterhaltung"
@@ -82,7 +99,7 @@ LAST = _compiled({
 })  # fmt: skip
 """The last conversation."""
 LAST_TIME = _compiled({
-    ENGLISH: r"\b(?:the )?(?:last|previous) time\b",
+    ENGLISH: rf"\b(?:the )?(?:last|previous) time\b|\b(?:{_OUR} )?(?:previous|prior) {_NOUN}\b",
     "de": r"\b(?:das )?(?:letzte[ns]?|vorige[ns]?) mal\b|\bzuletzt\b",
     "fr": r"\bla derniere fois\b",
     "es": r"\bla (?:ultima vez|vez pasada)\b",
@@ -92,8 +109,9 @@ LAST_TIME = _compiled({
     CHINESE: "上(?:一)?次",
     JAPANESE: "前回|この前",
 })  # fmt: skip
-"""The last conversation, in a query about nothing else: "the last time" of anything else is another."""
-FIRST = _compiled({
+"""The last conversation, in a query about nothing else: "the last time" of anything else is another, and what somebody looks
+for in "our previous chat" may be in any."""
+FIRST = _placed({
     ENGLISH: rf"\b(?:{_OUR} (?:very )?)?(?:first|initial) {_NOUN}\b(?! (?:with|of|at|for)\b)"
     rf"|\bthe first time (?:that )?(?:we|you and i|i) {_TALKED}\b(?: to (?:each other|you))?",
     "de": r"\b(?:(?:unser|dein|mein|der|die|das|den|dem)\w* )?erste[nsrm]? (?:gesprach|unterhaltung|sitzung|chat"

@@ -70,7 +70,7 @@ async def read_first(
     Raises: NotFound (code `unknown_scope`), as `counted_chain`; Unavailable.
     """
     instructions = _instructions(visible, query) if query.request else []
-    asks_then = query.only_dated and bool(query.dated) and visible.known_at_ms is None
+    asks_then = query.only_dated and bool(query.times) and visible.known_at_ms is None
     phrases = [(phrase, texts) for phrase in query.exact for texts in visible.texts]
     statements = [
         *([chain(visible.reach)] if counted is None else []),
@@ -78,7 +78,7 @@ async def read_first(
         *[full_text(visible, query, texts) for texts in visible.texts],
         *[sources.exact_term(visible, phrase, texts) for phrase, texts in phrases],
         *([] if visible.known_at_ms is None else [sources.earlier(visible, model)]),
-        *([uttered_then(visible, query.dated, model)] if asks_then else []),
+        *([uttered_then(visible, query.times, model)] if asks_then else []),
         *instructions,
         *([matching(visible, model)] if filtered else []),
     ]
@@ -96,7 +96,7 @@ async def read_first(
     statistics = counted.with_words([one.having for one in words])
     idf = statistics.idf(query)
     ranked, context = by_words(words, query, idf, statistics.average)
-    times = (times for found in words for times in found.at_ms.items()) if query.dated else ()
+    times = (times for found in words for times in found.at_ms.items()) if query.times else ()
     dated = frozenset([one for one, at_ms in times if query.dates(at_ms)])
     whole = sum(query.exact.values())
     exact: dict[str, float] = {}

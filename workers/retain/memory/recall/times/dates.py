@@ -380,7 +380,11 @@ _PATTERNS: dict[str, tuple[str, Callable[[str, int], list[Interval]]]] = {
     "ago": (rf"{_COUNT} {_UNIT} ago", _ago),
     "lasting": (rf"(?:last|past|previous) {_COUNT} {_UNIT}", _lasting),
     "period": (rf"(?:(?:this )?{_WHICH} (?:week|month|year|weekend)|(?:at|on|over|during) the weekend)", _period),
-    "weekday": (rf"(?:(?:on|{_WHICH}) )?(?:{'|'.join(_WEEKDAYS)})", _weekday),
+    "weekday": (
+        rf"(?<!\ba )(?<!every )(?<!each )(?<!any )(?:(?:on|{_WHICH}) )?(?:{'|'.join(_WEEKDAYS)})"
+        r"(?! (?:morning|afternoon|evening|night)s\b)",
+        _weekday,
+    ),
 }
 _RESOLVERS = {name: resolver for name, (_, resolver) in _PATTERNS.items()}
 _ANY = re.compile(
