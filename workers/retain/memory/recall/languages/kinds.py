@@ -105,9 +105,8 @@ _GAP = r"[^.!?]{0,60}"
 KINDS: Mapping[str, Kinds] = {
     ENGLISH: _kinds(
         conversational=r"\b(?:i|me|my|we|our|us|let's|you|your)\b",
-        answered=r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|suggest"
-        r"|recommend"
-        r"|mention|provide|explain|list|advise|propose|describe)"
+        answered=r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|mention|provide|explain"
+        r"|list|describe)|\b(?:did|had|have) you (?:\w+ )?(?:suggest|recommend|advise|propose)"
         r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
         r"|described|created|wrote)\b"
         r"|\bwe (?:\w+ )?(?:talked|spoke|chatted|discussed|outlined|decided|agreed|settled|came up)\b"
@@ -198,9 +197,8 @@ KINDS: Mapping[str, Kinds] = {
     ),
     "es": _kinds(
         conversational=r"\b(?:yo|me|mi|mis|nos|nosotr[oa]s|nuestr[oa]s?|tu|te|ti|tus|usted|ustedes|conmigo)\b",
-        answered=r"\b(?:me|nos) (?:has|habias|ha|habia)?\s?(?:dijiste|dicho|dijo|diste|dado|sugeri\w+|sugerido"
-        r"|recomend\w+"
-        r"|aconsej\w+|mencion\w+|propus\w+|propuesto|explic\w+|list\w+|describi\w+)"
+        answered=r"\b(?:me|nos) (?:has|habias|ha|habia)?\s?(?:dijiste|dicho|dijo|diste|dado|suger(?:iste|ido)"
+        r"|recomend(?:aste|ado)|aconsej(?:aste|ado)|mencion\w+|propus\w+|propuesto|explic\w+|list\w+|describi\w+)"
         r"|\b(?:recomendaste|sugeriste|dijiste|mencionaste|propusiste|explicaste|aconsejaste|describiste|escribiste)\b"
         r"|\b(?:hablamos|discutimos|decidimos|acordamos)\b"
         r"|\b(?:resumen|resume|resumir|resumeme|recapitul\w+)\b",
@@ -324,7 +322,7 @@ KINDS: Mapping[str, Kinds] = {
         conversational="我|咱|你|您",
         question="[^。！!？?]*[？?]",
         answered="(?:你|您)(?:之前|上次|刚才|曾经?|以前|当时)?[^。！？?]{0,12}"
-        "(?:说过?|建议|推荐|提到|告诉|给出|列出|解释|提供|描述)(?:过|了|的|什么|哪)"
+        "(?:(?:说过?|提到|告诉|给出|列出|解释|提供|描述)(?:过|了|的|什么|哪)|(?:建议|推荐)(?:过|了|的))"
         "|我们(?:之前|上次|以前)|总结|概括|摘要|概述|回顾",
         looking_back="提醒(?:我|一下)|(?:之前|上次|以前)的?(?:对话|聊天|讨论|谈话)",
         own_past="谁|哪位|我(?:之前|上次|以前|曾|说过|提到|买了|有没有|是不是|的)|我们(?:的|之前)?(?:对话|聊天|讨论)",
