@@ -189,7 +189,7 @@ def test_a_list_stays_while_it_is_read_again_after_an_action(page: Page) -> None
 
 
 def test_what_is_open_of_an_evaluation_under_way_stays_open(page: Page, api: httpx.Client) -> None:
-    """It is read again each second, and what became of its cases is shown where they are."""
+    """It is read again each second, and its cases stay where they are."""
     base = f"/admin/tenants/{_TENANT}/evals"
     case = {"id": "greeting", "input": "Good morning!", "expected": {"excludes": ["no such text"]}}
     assert api.put(f"{base}/datasets/morning", json={"target": {"agent": "sdr"}, "cases": [case]}).is_success

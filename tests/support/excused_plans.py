@@ -151,7 +151,7 @@ NARROWED: Mapping[str, tuple[str, ...]] = {
     ),
 }
 """Statements that find rows of several tenants, and keep those of some: how they begin."""
-ONE_EACH = frozenset({"episode_counts", "quotas", "tenant_use", "tenants"})
+ONE_EACH = frozenset({"episode_counts", "erased_tenants", "quotas", "tenant_use", "tenants"})
 """Tables with one row for each tenant: whoever finds the tenant has read no other."""
 FOUND = (
     "DELETE FROM agent_runs WHERE run_id IN (SELECT value FROM json_each(?))",

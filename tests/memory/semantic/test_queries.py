@@ -190,7 +190,7 @@ def test_the_intent_of_a_query_is_found_without_a_model(query: str, message: boo
         ("Could you kindly suggest a library?", True),
         ("What have you advised?", False),
         ("¿Qué me recomendarías para las pruebas?", True),
-        ("你推荐什么测试？", True),
+        ("你推荐什么测试", True),
         ("Can you remind me which tests we chose?", False),
         ("I am going back to our previous chat about tests. Which tool was it?", False),
         ("What did we finally decide to name it?", True),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.shell.platform import js
-from tests.shell.platform.ffi import Array, Buffer, PlainObject, bytes_of
+from tests.shell.platform.ffi import Array, Buffer, JsException, PlainObject, bytes_of
 from tests.shell.platform.http import AbortController, AbortSignal, Response
 
 
@@ -56,4 +56,8 @@ async def _received(sent: Sent, at_once_bytes: int) -> Exchanged:
     size = int(length) if isinstance(length, str) and length.isdecimal() else -1
     if not 0 <= size <= at_once_bytes or isinstance(response.headers.get("content-encoding"), str):
         return Exchanged(response, None, -1)
-    return Exchanged(response, await response.arrayBuffer(), size)
+    try:
+        return Exchanged(response, await response.arrayBuffer(), size)
+    except JsException as error:
+        error.answered = response.status
+        raise

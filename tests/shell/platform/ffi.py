@@ -7,7 +7,9 @@ from typing import Any
 
 
 class JsException(Exception):
-    """An error of JavaScript. name: its kind, as `TimeoutError`."""
+    """An error of JavaScript. name: its kind, as `TimeoutError`. answered: the status of an answer that broke off."""
+
+    answered: int
 
     def __init__(self, text: str, name: str = "Error") -> None:
         super().__init__(text)

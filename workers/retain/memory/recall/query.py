@@ -53,15 +53,16 @@ class Query:
     """An analysed query.
 
     stems: of its words in order, without stop words unless it has nothing else. exact: addresses, ids (not quantities such
-    as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a
-    conversation ("we", "my"), rather than beginning with a question or looking back at an earlier one. of_user: it does not
-    ask for what an assistant answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's
-    own past, so that standing instructions matter. advice: it asks for help or advice, so that preferences matter. asks_when:
-    it asks for a time. times: the spans of time that it asks for; a message asks for those that are over, and makes plans for
-    the others. positions: the conversations that it names by their position. named: the records in them, which only the
-    memory knows. only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it is about. context: the end of the conversation's last turns. context_stems: of
-    its last words that the query does not have. forms: of a stem, the other terms that stand for it in the index (see
-    `languages.terms`). language: the code of the one by whose kinds it was read (see `languages.kinds`).
+    as "12th" or "30-minute") and quotations as stems in order, with the weight of each. message: it continues a conversation
+    ("we", "my"), rather than beginning with a question or looking back at an earlier one. of_user: it does not ask for what
+    an assistant answered, nor for a summary. request: it asks for help or advice, or for what is not the asker's own past,
+    so that standing instructions matter. advice: it asks for help or advice, so that preferences matter. asks_when: it asks
+    for a time. times: the spans of time that it asks for; a message asks for those that are over, and makes plans for the
+    others. positions: the conversations that it names by their position. named: the records in them, which only the memory
+    knows. only_dated: it asks for what was said at its times, and for nothing else. telling: it has words that tell what it
+    is about. context: the end of the conversation's last turns. context_stems: of its last words that the query does not
+    have. forms: of a stem, the other terms that stand for it in the index (see `languages.terms`). language: the code of the
+    one by whose kinds it was read (see `languages.kinds`).
     """
 
     text: str

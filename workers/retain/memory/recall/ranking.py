@@ -5,24 +5,22 @@
           + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
           + related    * heat of the most similar candidates, for a turn half of it: it is about one thing; not for a
-                         question half of whose words are in no candidate, as in another language: all that is alike is
-                         then about as hot, and what has the most neighbours would be first
+                         question half of whose words are in no candidate: what has most neighbours would be first
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
                          record counts as of middle age: a fact stays true until something ends it
           + temporal   if the query asks when and the record names a time
-          + dated      if the record was uttered, or became valid, in a span of time that the query names, unless the query
-                         continues a conversation: "this week" is then a plan; or in a conversation that it names. Half
-                         of it, and the day after as well, if only turns were found: people report a day in the
-                         evening or the next morning, among much else
+          + dated      if the record was uttered, or became valid, in a span of time that the query asks for, or in a
+                         conversation that it names. Half of it, and the day after as well, if only turns were found:
+                         people report a day in the evening or the next morning, among much else
           + fullness   * the record's length up to 400 characters, if the query asks for a time alone: a greeting
                          says less of a day than what followed
           + assistant  if the record is what an assistant said, unless the query asks for what was answered: answers are
                          long and repeat the words of what they answer
           + standing   if the record is a standing instruction, and the query a request
-          + preference * s, if the record states a preference or an aversion, and the query asks for advice; in proportion
-                         to its cosine, of those the nearest to the query whole: what somebody drinks is no matter of music
+          + preference * s * share of the nearest such record's cosine, if it states a preference or an aversion, and the
+                         query asks for advice
           + speaker    * s, if the query names who said it
           + alone      * s, if the record is in no conversation, and others are: a turn has the words of its neighbours and
                          the next turn's cosine, too

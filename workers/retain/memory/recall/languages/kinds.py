@@ -22,10 +22,10 @@ class Kinds:
     conversational: words of those who talk with each other. question: a beginning that is a question. answered: it asks for
     what an assistant answered, or for a summary. looking_back: it wants to be reminded, or names an earlier conversation.
     own_past: it asks for the asker's own past or, except in English, for a person. advice: it asks for advice. when: a
-    beginning that asks for a date. past: it asks for what was. standing: phrases of standing instructions. preferring: phrases all of whose words a text has that states a preference or an
-    aversion. changed: words that say that something is not as it was. negating: words that negate. In Chinese and Japanese
-    the last two are parts of the text. denied: what a statement contrasts with the truth, one of its groups: "Friday" in ",
-    not Friday".
+    beginning that asks for a date. past: it asks for what was. standing: phrases of standing instructions. preferring:
+    phrases all of whose words a text has that states a preference or an aversion. changed: words that say that something is
+    not as it was. negating: words that negate. In Chinese and Japanese the last two are parts of the text. denied: what a
+    statement contrasts with the truth, one of its groups: "Friday" in ", not Friday".
     """
 
     conversational: re.Pattern[str]
@@ -44,7 +44,7 @@ class Kinds:
 
 
 _SENTENCE = r"(?:[^.!?]|\.(?=\S)|(?<=\b\w)\.|(?<=\b(?:dr|mr|ms|st|vs|sr))\.|(?<=\b(?:mrs|sra|dra))\.|(?<=\bprof)\.)*"
-"""Up to the end of a sentence. A full stop within a number or a name, or after a letter or a title, is no end of one."""
+"""Up to the end of a sentence. A full stop within a number or a name, or after a letter or a title, does not end one."""
 
 
 def _kinds(
@@ -105,8 +105,8 @@ _GAP = r"[^.!?]{0,60}"
 KINDS: Mapping[str, Kinds] = {
     ENGLISH: _kinds(
         conversational=r"\b(?:i|me|my|we|our|us|let's|you|your)\b",
-        answered=r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|mention|provide|explain"
-        r"|list|describe)|\b(?:did|had|have) you (?:\w+ )?(?:suggest|recommend|advise|propose)"
+        answered=r"\b(?:did|do|could|would|had|have) you (?:\w+ )?(?:say|said|tell|told|give|gave|given|mention|provide"
+        r"|explain|list|describe)|\b(?:did|had|have) you (?:\w+ )?(?:suggest|recommend|advise|propose)"
         r"|\byou (?:\w+ )?(?:said|told|gave|suggested|recommended|mentioned|provided|explained|listed|advised|proposed"
         r"|described|created|wrote)\b"
         r"|\bwe (?:\w+ )?(?:talked|spoke|chatted|discussed|outlined|decided|agreed|settled|came up)\b"
