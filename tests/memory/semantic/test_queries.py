@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
+from dataclasses import asdict
 
 import pytest
 from hypothesis import example, given, settings
@@ -10,6 +12,7 @@ from hypothesis import strategies as st
 
 from retain.errors import InvalidInput, RetainError
 from retain.memory.recall import query as query_module
+from retain.memory.recall.languages.kinds import KINDS
 from retain.memory.recall.query import MAX_EXACT_TERMS, MAX_QUERY_BYTES, analyse
 from retain.memory.recall.times.dates import DAY_MS
 from tests.memory.semantic.substrate import Substrate
@@ -107,12 +110,24 @@ async def test_the_longest_queries_are_answered(substrate: Substrate, query: str
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
-    "unit", ["a", "a-", "1-", "a1-", "a.", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a', "1", "id:"]
+    "unit", ["a", "a-", "1-", "a1-", "a.", "a. ", "dr. ", "a@", "a@a.", '"', "#", "#1", "_", "@.", '"a', "1", "id:"]
 )
 def test_a_query_is_parsed_in_one_pass(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Searching again from every position would take minutes for these: a model may write any query."""
     monkeypatch.setattr(query_module, "MAX_QUERY_BYTES", 1_000_000)
-    assert len(analyse(unit * (200_000 // len(unit)) + " x", NOW).exact) <= MAX_EXACT_TERMS
+    assert len(analyse(unit * (200_000 // len(unit)) + " my x", NOW).exact) <= MAX_EXACT_TERMS
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("code", KINDS)
+@pytest.mark.parametrize("unit", ["a.", "a. ", "dr. ", "a.1.", "my ", "1.", ". . "])
+def test_what_kind_a_query_is_takes_time_in_proportion_to_its_length(code: str, unit: str) -> None:
+    """Two ways to read each full stop would take longer than anybody waits."""
+    for name, pattern in asdict(KINDS[code]).items():
+        if isinstance(pattern, re.Pattern):
+            read = pattern.match if name in ("question", "when") else pattern.search  # as `analyse` reads them
+            found = read(unit * (MAX_QUERY_BYTES // len(unit)) + "x")
+            assert found is None or unit == "my ", name
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,10 @@ class Kinds:
     denied: re.Pattern[str]
 
 
-_SENTENCE = r"(?:[^.!?]|\.(?=\S)|(?<=\b\w)\.|(?<=\b(?:dr|mr|ms|st|vs|sr))\.|(?<=\b(?:mrs|sra|dra))\.|(?<=\bprof)\.)*"
-"""Up to the end of a sentence. A full stop within a number or a name, or after a letter or a title, does not end one."""
+_SENTENCE = r"(?:[^.!?]|\.(?=\S)|(?<=\b\w)\.|(?<=\b(?:dr|mr|ms|st|vs|sr))\.|(?<=\b(?:mrs|sra|dra))\.|(?<=\bprof)\.)*+"
+"""Up to the end of a sentence, and giving nothing back. A full stop within a number or a name, or after a letter or a title,
+does not end one.
+"""
 
 
 def _kinds(
