@@ -243,6 +243,12 @@ def test_a_request_asks_for_help_or_for_what_is_not_the_askers_past(query: str, 
         ("Some advice for my trip?", True),
         ("Who gave me a tip?", False),
         ("Which ideas did Ann have?", False),
+        ("Welche Ideen hatte Ann für die Küche?", False),
+        ("Irgendwelche Tipps für meine Küche?", True),
+        ("Welke ideeën had Ann voor de keuken?", False),
+        ("Heb je nog tips voor mijn keuken?", True),
+        ("アンのアイデアは何でしたか。", False),
+        ("台所のコツはありますか。", True),
     ],
 )
 def test_a_request_for_ideas_is_one_for_advice(query: str, *, advice: bool) -> None:

@@ -153,7 +153,9 @@ KINDS: Mapping[str, Kinds] = {
         r"|wie (?!hab|hatt|heiss|war|bin|mag)\w+ (?:ich|man|wir)\b|wie konnt\w+"
         r"|welche (?:\w+ )?(?:werkzeuge|moglichkeiten|schritte|wege)"
         r"|was (?:ist|sind|ware|waren) (?:d\w+ beste\w*|gute|einige|ein paar)"
-        r"|(?:tipps?|ideen|ratschlage?)\b|was (?:meinst|denkst|haltst) du|was (?:meinen|denken|halten) sie)",
+        r"|(?:irgendwelche|einige|ein paar|noch|hast du|habt ihr|haben sie|gibt es)\b[^.!?]{0,30}"
+        r"\b(?:tipps?|ideen|ratschlage?)\b"
+        r"|was (?:meinst|denkst|haltst) du|was (?:meinen|denken|halten) sie)",
         when=r"\s*(?:(?:seit|bis|ab) wann|wann|wie lange"
         r"|(?:an |in |zu )?welche[nmrs]? (?:datum|tag|woche|monat|jahr))\b",
         past=r"\b(?:fruher\w*|ehemal\w*|vorher\w*|damals|ursprunglich\w*|bisher\w*|zuvor|anfangs|erste[nmrs]?"
@@ -306,7 +308,9 @@ KINDS: Mapping[str, Kinds] = {
         advice=r"\b(?:raad\b|adviseer|aanbevel\w*|stel\b[^.!?]{0,60}\bvoor\b|help|moet ik|zal ik|kan ik"
         r"|kunnen we|zou ik|zou je|hoe (?:kan|moet|zou|maak|doe|krijg|installeer|stel) (?:ik|je|we|men)"
         r"|laat\b[^.!?]{0,30}\bzien|leg\b[^.!?]{0,60}\buit\b|welke (?:\w+ )?(?:tools|opties|stappen|manieren)"
-        r"|wat (?:is|zijn|zou|zouden) (?:de|het) beste|(?:tips?|advies|ideeen)\b|wat (?:vind|denk)t? (?:je|jij|u)\b)",
+        r"|wat (?:is|zijn|zou|zouden) (?:de|het) beste"
+        r"|(?:enige|wat|nog|heb je|heeft u|hebt u|zijn er)\b[^.!?]{0,30}\b(?:tips?|advies|ideeen)\b"
+        r"|wat (?:vind|denk)t? (?:je|jij|u)\b)",
         when=r"\s*(?:(?:sinds|tot|vanaf) wanneer|wanneer|hoe ?lang"
         r"|(?:op |in )?welke? (?:datum|dag|week|maand|jaar))\b",
         past=r"\b(?:vroeger|voorheen|eerder|vorige?|oorspronkelijke?|aanvankelijk|destijds|oude?|eerste)\b",
@@ -353,7 +357,7 @@ KINDS: Mapping[str, Kinds] = {
         "|アドバイス|提案して(?:ください|下さい)"
         "|どうすれば|どうやって|どのように|したらいい|すればいい|べき(?:です)?か"
         "|教えて(?:ください|下さい|ほしい)|説明して(?:ください|下さい)|方法"
-        "|アイデア|コツ|助言|どう思(?:う|い)",
+        "|(?:アイデア|コツ)(?:は|が)あ|コツを教え|助言を|どう思(?:う|い)",
         when="[^。、？?]{0,30}(?:いつ|何日|何月|何年|何曜日|どのくらいの間|どれくらいの間|どの(?:日|週|月|年))",
         past="以前|前の|昔|かつて|元の|もともと|当初|最初|旧",
         standing="聞いたら; 聞いたとき; 聞くときは; 尋ねたら; 尋ねたとき; 質問したら; 質問したとき"
