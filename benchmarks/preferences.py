@@ -145,13 +145,12 @@ def voices(folder: Path, *, whole: bool) -> Iterator[dict[str, Any]]:
             turns = [(who.lower(), text) for turn in talk["extraction_conversation"] for who, text in turn.items()]
             category, *_, preferred = talk["user_preference"].split("; ")
             wanted = _words(preferred)
-            most, stated = max(
-                (len(wanted & _words(text)), -place) for place, (who, text) in enumerate(turns) if who == "user"
-            )
+            of_driver = [place for place, (who, _) in enumerate(turns) if who == "user"]
+            stated = max(of_driver, key=lambda place: len(wanted & _words(turns[place][1])))
             if whole:
-                turns, most, stated = [("?", "\n".join(f"{who}: {text}" for who, text in turns))], 1, 0
-            evidence = _add(items, f"{number}", 2 * number, turns)[-stated]
-            if most:
+                turns, stated = [("?", "\n".join(f"{who}: {text}" for who, text in turns))], 0
+            evidence = _add(items, f"{number}", 2 * number, turns)[stated]
+            if whole or wanted & _words(turns[stated][1]):
                 asked = talk["next_conversation_question"]
                 questions.append({"text": asked, "category": category, "before": None, "evidence": [evidence]})
         if whole:
