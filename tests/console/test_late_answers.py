@@ -148,7 +148,7 @@ def test_retry_that_is_pressed_twice_begins_one_run(page: Page, api: httpx.Clien
 
 
 @pytest.fixture
-def given_up(state: LocalState, tenant_id: str) -> None:
+def two_errors(state: LocalState, tenant_id: str) -> None:
     """Two errors of the tenant. They are written before the page opens: meanwhile the server waits."""
     with state.d1_transaction() as database:
         for number in range(2):
@@ -156,36 +156,37 @@ def given_up(state: LocalState, tenant_id: str) -> None:
             database.execute(_PARKED, (unique, tenant_id, f"01{unique[:24].upper()}", 1_700_000_000_000 + number))
 
 
-@pytest.mark.usefixtures("given_up")
-def test_two_rows_that_are_settled_at_once_are_both_gone(page: Page) -> None:
+@pytest.fixture
+def given_up(two_errors: None, page: Page) -> Locator:
+    """The rows of two errors in Operations."""
     _go(page, "operations")
     rows = page.locator("section.part", has=page.get_by_role("heading", name="Given up")).locator("li")
     expect(rows).to_have_count(2)
+    return rows
+
+
+def test_two_rows_that_are_settled_at_once_are_both_gone(given_up: Locator, page: Page) -> None:
     held = _held(page, "**/dismiss")
-    for dismiss in rows.get_by_role("button", name="Dismiss").all():
+    for dismiss in given_up.get_by_role("button", name="Dismiss").all():
         dismiss.click()
     first, second = _arrived(page, held, 2)
     first.continue_()
-    expect(rows).to_have_count(1)
+    expect(given_up).to_have_count(1)
     second.continue_()
-    expect(rows).to_have_count(0)
+    expect(given_up).to_have_count(0)
 
 
-@pytest.mark.usefixtures("given_up")
-def test_a_list_stays_while_it_is_read_again_after_an_action(page: Page) -> None:
-    _go(page, "operations")
-    rows = page.locator("section.part", has=page.get_by_role("heading", name="Given up")).locator("li")
-    expect(rows).to_have_count(2)
+def test_a_list_stays_while_it_is_read_again_after_an_action(given_up: Locator, page: Page) -> None:
     held = _held(page, "**/admin/errors?*")
-    rows.get_by_role("button", name="Dismiss").first.click()
+    given_up.get_by_role("button", name="Dismiss").first.click()
     [again] = _arrived(page, held, 1)
     page.evaluate(_DRAWN)
-    expect(rows).to_have_count(2)
+    expect(given_up).to_have_count(2)
     again.continue_()
-    expect(rows).to_have_count(1)
+    expect(given_up).to_have_count(1)
     page.unroute_all()
-    rows.get_by_role("button", name="Dismiss").click()
-    expect(rows).to_have_count(0)
+    given_up.get_by_role("button", name="Dismiss").click()
+    expect(given_up).to_have_count(0)
 
 
 def test_what_is_open_of_an_evaluation_under_way_stays_open(page: Page, api: httpx.Client) -> None:
