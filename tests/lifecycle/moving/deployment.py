@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any
 
 from retain.host.clock import ManualClock
 from retain.host.kv import SqliteKv
@@ -19,7 +18,7 @@ from retain.shards.place import HOME, in_tenant
 from retain.shards.shards import Shards
 from retain.tenant_tables import TENANT_TABLES
 from retain.tenants.tenant_tables import OF_MOVES
-from tests.support.databases import migrated_d1
+from tests.support.databases import connection_of, migrated_d1
 from tests.support.faults import Faults
 from tests.support.instances import shipped_embedder
 
@@ -58,14 +57,14 @@ class ShardedDeployment:
         self.indexes = {name: SqliteVectorIndex.open(256) for name in names}
         if begun is not None:
             self.clock.set(int(begun["clock"]))
-            connection(self.databases[HOME]).deserialize(begun["d1"])
-            connection(self.indexes[HOME]).deserialize(begun["vectors"])
+            connection_of(self.databases[HOME]).deserialize(begun["d1"])
+            connection_of(self.indexes[HOME]).deserialize(begun["vectors"])
         self.faults = Faults(lambda _: None)
         self.isolate()
 
     def plant_missing(self, tenant: str) -> None:
         """Plant a row into each table in which a tenant of the first database has none."""
-        database = connection(self.databases[HOME])
+        database = connection_of(self.databases[HOME])
         for table in [name for name in MOVED if name not in {*self.rows(HOME, tenant), "eval_scratches"}]:
             values: dict[str, object] = {"tenant_id": tenant, **_VALUES.get(table, {})}
             for column in database.execute(
@@ -128,13 +127,13 @@ class ShardedDeployment:
         found: dict[int, set[str]] = {}
         for database in self.databases.values():
             query = "SELECT number, id FROM memory_records WHERE id <> 'range'"
-            for number, record in connection(database).execute(query):
+            for number, record in connection_of(database).execute(query):
                 found.setdefault(number, set()).add(record)
         return found
 
     def rows(self, shard: str, tenant: str) -> Rows:
         """Return a tenant's rows on a database by table, with its full texts, without the time of what is owed."""
-        database = connection(self.databases[shard])
+        database = connection_of(self.databases[shard])
         found = {}
         for table in MOVED:
             rows = database.execute(f"SELECT * FROM {table} WHERE tenant_id = ?", (tenant,)).fetchall()
@@ -146,13 +145,8 @@ class ShardedDeployment:
 
     def vectors(self, shard: str, tenant: str) -> dict[str, Any]:
         """Return a tenant's vectors in an index."""
-        rows = connection(self.indexes[shard]).execute("SELECT * FROM vectors").fetchall()
+        rows = connection_of(self.indexes[shard]).execute("SELECT * FROM vectors").fetchall()
         return {row[0]: row for row in rows if f":{tenant}" in repr(row)}
-
-
-def connection(port: object) -> sqlite3.Connection:
-    """Return the connection of a port of the host."""
-    return cast("sqlite3.Connection", vars(port)["_connection"])
 
 
 @contextmanager
@@ -163,4 +157,4 @@ def living(count: int = 3, begun: Mapping[str, bytes] | None = None) -> Iterator
         yield deployment
     finally:
         for port in (deployment.kv, *deployment.databases.values(), *deployment.indexes.values()):
-            connection(port).close()
+            connection_of(port).close()

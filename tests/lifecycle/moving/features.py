@@ -15,9 +15,9 @@ from contextvars import Context
 from typing import Any
 
 from tests.agents.conftest import agent
-from tests.lifecycle.moving.deployment import connection
 from tests.shell.test_webhooks import Shop
 from tests.shell.worker import Answer, Worker
+from tests.support.databases import connection_of
 from tests.support.instances import staged_agents
 
 ADMIN, AGENTS = "/admin/tenants/acme", "/v1/agents/acme"
@@ -266,7 +266,7 @@ class Features:
         began = self.began.setdefault(receipt["receipt_id"], self.number)
         if self.erased:
             for shard, database in self.worker.shards.items():
-                dumped = "".join(connection(database.store).iterdump())
+                dumped = "".join(connection_of(database.store).iterdump())
                 left = [number for number in re.findall(r"Quillon number(\d+)", dumped) if int(number) <= began]
                 assert left == [], f"{shard} has something of the user, and the receipt says that all is gone"
 

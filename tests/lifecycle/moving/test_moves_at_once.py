@@ -15,7 +15,8 @@ from retain.ports import Sql, SqlResult, SqlValue, Statement, VectorEntry
 from retain.shards.place import HOME, in_tenant
 from retain.shards.shards import Shards
 from retain.tenant_tables import TENANT_TABLES
-from tests.lifecycle.moving.deployment import ShardedDeployment, connection, living
+from tests.lifecycle.moving.deployment import ShardedDeployment, living
+from tests.support.databases import connection_of
 
 
 class _Met:
@@ -70,7 +71,7 @@ async def set_limit(deployment: ShardedDeployment, tenant: str) -> None:
 def limits(deployment: ShardedDeployment, shard: str, tenant: str) -> list[tuple[Any, ...]]:
     """Return what a database has of what `set_limit` writes."""
     query = "SELECT max_memories_per_user FROM tenants WHERE tenant_id = ?"
-    return connection(deployment.databases[shard]).execute(query, (tenant,)).fetchall()
+    return connection_of(deployment.databases[shard]).execute(query, (tenant,)).fetchall()
 
 
 @pytest.mark.parametrize("before", ["CREATE TRIGGER", "SELECT state", "'arriving'", "'leaving'"])

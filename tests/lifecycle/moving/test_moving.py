@@ -22,8 +22,9 @@ from retain.shards.fence import working, writing
 from retain.shards.place import HOME, everywhere, in_tenant
 from retain.tenant_tables import TENANT_TABLES
 from tests.lifecycle.erasable import filled
-from tests.lifecycle.moving.deployment import MOVED, Rows, connection, living
+from tests.lifecycle.moving.deployment import MOVED, Rows, living
 from tests.ports import raises
+from tests.support.databases import connection_of
 from tests.support.instances import shipped_embedder
 
 
@@ -55,9 +56,11 @@ async def test_a_tenant_with_data_everywhere_moves_there_and_back() -> None:
             source = target
         assert deployment.rows(HOME, "neighbour") == neighbour
         for database in deployment.databases.values():
-            left = connection(database).execute("SELECT name FROM sqlite_master WHERE name LIKE 'moving_%'").fetchall()
+            left = (
+                connection_of(database).execute("SELECT name FROM sqlite_master WHERE name LIKE 'moving_%'").fetchall()
+            )
             assert left == [], "the triggers of a move end with it"
-            assert connection(database).execute("SELECT * FROM tenant_changes").fetchall() == []
+            assert connection_of(database).execute("SELECT * FROM tenant_changes").fetchall() == []
 
 
 async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() -> None:
@@ -75,7 +78,7 @@ async def test_who_remembers_the_old_database_writes_and_reads_at_the_new_one() 
         with in_tenant("acme"):
             await old.sql.run("UPDATE tenants SET max_memories_per_user = 7 WHERE tenant_id = 'acme'")
             assert await old.index.count() == 1
-        at_last = connection(deployment.databases["DB_2"]).execute("SELECT max_memories_per_user FROM tenants")
+        at_last = connection_of(deployment.databases["DB_2"]).execute("SELECT max_memories_per_user FROM tenants")
         assert at_last.fetchall() == [(7,)]
         with pytest.raises(TenantElsewhere):
             await deployment.databases["DB_1"].batch([writing("acme", "DB_1"), ("DELETE FROM tenants", ())])
@@ -265,7 +268,7 @@ async def test_no_word_of_a_tenant_that_has_left_is_in_the_blocks_of_the_full_te
         query = "SELECT COUNT(*) FROM memory_text_data WHERE instr(block, 'puscanari')"
 
         def blocks(shard: str) -> int:
-            return int(connection(deployment.databases[shard]).execute(query).fetchone()[0])
+            return int(connection_of(deployment.databases[shard]).execute(query).fetchone()[0])
 
         assert blocks(HOME) > 0
         await deployment.moved("acme", "DB_1")
@@ -366,7 +369,7 @@ async def test_a_tenant_with_the_id_of_another_one_s_record_stays_and_takes_noth
         stolen = await deployment.store("acme", "The order of Ann.")
         await deployment.moved("thief", "DB_1")
         own = await deployment.store("thief", "An import may give this one any id.")
-        database = connection(deployment.databases["DB_1"])
+        database = connection_of(deployment.databases["DB_1"])
         for column, table in (("id", "memory_records"), ("record_id", "memory_events"), ("record_id", "memory_outbox")):
             database.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = ?", (stolen, own))
         database.commit()
@@ -386,7 +389,7 @@ async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(
 ) -> None:
     with living() as deployment:
         await deployment.register("acme")
-        database = connection(deployment.databases[HOME])
+        database = connection_of(deployment.databases[HOME])
         columns = "key, tenant_id, namespace_key, kind, tier, value, version, size_bytes, created_at_ms, updated_at_ms"
         values = [(f"shop:acme:s:cart:{number}", "v" * 1_000_000) for number in range(12)]
         insert = (
@@ -401,7 +404,7 @@ async def test_a_move_never_has_more_than_a_few_large_rows_in_memory(
         if when == "compared at the end":
             while move.step != "switch":
                 move = await deployment.mover.advance(move)
-            target = connection(deployment.databases["DB_1"])
+            target = connection_of(deployment.databases["DB_1"])
             target.execute("DELETE FROM memory_items WHERE key <> 'shop:acme:s:cart:7'")
             target.commit()
         before, largest, run = deployment.rows(HOME, "acme"), 0, SqliteSql.run

@@ -10,9 +10,10 @@ import pytest
 from retain.errors import Unavailable
 from retain.lifecycle.moving.mover import FAILURES, GIVEN_UP
 from retain.shards.place import HOME
-from tests.lifecycle.moving.deployment import connection, living
+from tests.lifecycle.moving.deployment import living
 from tests.lifecycle.moving.features import ADMIN, AGENTS, CATCH_UP, KEPT_MS, agents
 from tests.shell.worker import Worker, serving
+from tests.support.databases import connection_of
 from tests.support.faults import Fault
 
 EVALS = f"{ADMIN}/evals"
@@ -49,7 +50,7 @@ async def left(worker: Worker, tenant: str) -> dict[str, set[str]]:
     for shard, database in worker.shards.items():
         tables = [
             row[0]
-            for row in connection(database.store).execute(
+            for row in connection_of(database.store).execute(
                 "SELECT m.name FROM sqlite_master m JOIN pragma_table_info(m.name) c ON c.name = 'tenant_id'"
                 " WHERE m.type = 'table'"
             )
@@ -57,7 +58,7 @@ async def left(worker: Worker, tenant: str) -> dict[str, set[str]]:
         rows = {
             table
             for table in tables
-            if connection(database.store).execute(f"SELECT 1 FROM {table} WHERE tenant_id = ?", (tenant,)).fetchone()
+            if connection_of(database.store).execute(f"SELECT 1 FROM {table} WHERE tenant_id = ?", (tenant,)).fetchone()
         }
         found[shard] = rows - kept - {"tenant_moves"}
     return found
@@ -121,7 +122,7 @@ async def test_a_tenant_that_is_erased_while_it_moves_leaves_nothing_and_may_com
     assert await left(worker, "acme") == {HOME: set(), "DB_1": set()}
     assert [await index.store.count() for index in worker.indexes.values()] == [0, 0]
     for database in worker.shards.values():
-        assert [line for line in connection(database.store).iterdump() if "vault code" in line] == []
+        assert [line for line in connection_of(database.store).iterdump() if "vault code" in line] == []
     assert (await worker.request("PUT", ADMIN)).status == 201
     again = await worker.request("POST", f"{ADMIN}/memories", {"content": "It begins again."})
     assert again.status == 201
@@ -232,8 +233,8 @@ async def test_a_restore_waits_for_an_erasure_of_the_tenant_whose_backup_it_read
         "INSERT INTO erasure_receipts (receipt_id, tenant_id, kind, state, request_digest, request, salt, step, counts,"
         " started_at_ms, updated_at_ms) VALUES ('r', 'other', 'user', 'running', '', '{}', '', 'rows', '{}', 0, 0)"
     )
-    connection(worker.shards["DB_1"].store).execute(receipt)
+    connection_of(worker.shards["DB_1"].store).execute(receipt)
     refused = await worker.request("POST", f"{ADMIN}/restore", {"from": "other"})
     assert (refused.status, refused.content["code"]) == (409, "erasure_running")
-    connection(worker.shards["DB_1"].store).execute("DELETE FROM erasure_receipts")
+    connection_of(worker.shards["DB_1"].store).execute("DELETE FROM erasure_receipts")
     assert (await worker.request("POST", f"{ADMIN}/restore", {"from": "other"})).status in (200, 202)
