@@ -54,6 +54,13 @@ async def test_a_query_for_what_was_is_not_corrected(substrate: Substrate, query
     assert {hit.components["contradicted"] for hit in await substrate.hits(query)} == {0.0}
 
 
+async def test_a_message_with_a_plan_asks_for_what_is(substrate: Substrate) -> None:
+    await stored(substrate, ROOM, MOVED)
+    query = "I will visit Ravi tomorrow. In which room does he sit?"
+    assert (await substrate.found(query))[:2] == [MOVED, ROOM]
+    assert min(hit.components["contradicted"] for hit in await substrate.hits(query)) < 0.0
+
+
 async def test_what_changed_about_another_corrects_nothing(substrate: Substrate) -> None:
     await stored(substrate, ROOM, "Ann moved and sits in room 309.")
     assert (await substrate.found("In which room does Ravi sit?"))[0] == ROOM

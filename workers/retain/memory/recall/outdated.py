@@ -171,7 +171,7 @@ def contrasted(query: Query, found: Sequence[tuple[Record, float]]) -> list[floa
 
     A statement is contradicted by a later one that corrects it: that says what changed, or denies what this one states. One
     that says the opposite of the query is contradicted by one in the same words that does not, if both have two of the
-    query's. Only short records outside conversations are compared; for a query that names a time or asks for what was, none
+    query's. Only short records outside conversations are compared; for a query that asks for a time or for what was, none
     is corrected.
     """
     language = query.language
