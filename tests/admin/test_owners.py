@@ -15,6 +15,7 @@ from retain.admin.mcp import MemoryTools
 from retain.admin.memories.memory_desk import MemoryDesk, Owner
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.errors import InvalidInput, NotFound
+from retain.host.clock import system_time_zones
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import View
 from retain.memory.semantic import SemanticMemory
@@ -151,7 +152,7 @@ async def test_the_tools_over_mcp_reach_the_memory_of_the_user_whom_the_address_
 async def test_a_recall_for_an_unknown_user_makes_no_user(world: World, desk: MemoryDesk) -> None:
     for owner in (Owner(user_id="carl"), Owner("sdr", user_id="carl")):
         await desk.recall(owner, ALL)
-    users = Users(world.sql, "acme", world.clock)
+    users = Users(world.sql, "acme", world.clock, system_time_zones)
     page = await users.page(limit=50, cursor=None)
     assert [row["id"] for row in page.users] == [ANN, BOB]
     with raises(NotFound, code="no_such_user"):
@@ -161,9 +162,11 @@ async def test_a_recall_for_an_unknown_user_makes_no_user(world: World, desk: Me
 async def test_users_are_listed_by_page_shown_with_counts_and_described_in_advance(
     world: World, desk: MemoryDesk
 ) -> None:
-    users = Users(world.sql, "acme", world.clock)
+    users = Users(world.sql, "acme", world.clock, system_time_zones)
     assert await users.put("carl", "Carl", "fr-CH", "Europe/Zurich")
     assert not await users.put("carl", "Karl", None, None)
+    with raises(InvalidInput, code="unknown_time_zone"):
+        await users.put("carl", "Carl", None, "Europe/Atlantis")
     shown = await users.show("carl")
     assert (shown["name"], shown["locale"], shown["last_run_at_ms"]) == ("Karl", None, None)
     assert shown["counts"] == {"memories": 0, "conversations": 0, "runs": 0, "items": 0}

@@ -170,7 +170,7 @@ def test_a_delegated_run_for_a_user_owes_who_they_are_and_the_summary_as_well(de
         ["stepped", NOW, "ann", "agent:boss", None],
     )
     assert json.loads(started[1][5])["procedure"] == {"task_type": "mail", "workflow_id": "short"}
-    assert met == ("meet_user", ["acme", "ann", "Ann", "fr-CH", "Europe/Zurich", NOW, NOW, "run-1"])
+    assert met == ("meet_user_again", ["acme", "ann", "Ann", "fr-CH", "Europe/Zurich", NOW, NOW, "run-1"])
     assert summarised == ("summarise_conversation", [ThreadSummary((line,)).to_text(), "m.9", 7, *NAMES])
     assert asked == ("append_message", ["run-1.0", *NAMES, "run-1", "user", "hello", NOW, "ann", 0])
     assert desk.journal.served_user() == "ann"

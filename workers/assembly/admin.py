@@ -28,6 +28,7 @@ def admin_context(root: Assembly) -> AdminContext:
         sql=root.platform.sql,
         semantic=lambda view: root.memory.semantic(view.scope, view),
         clock=bindings.now_ms,
+        time_zones=bindings.time_zones,
         ingestion=lambda scope: root.memory.ingestion(scope),
         background=bindings.in_background,
         stores=root.lifecycle.stores,

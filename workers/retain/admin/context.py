@@ -26,7 +26,7 @@ from retain.memory.scope import Scope, View
 from retain.memory.semantic import SemanticMemory
 from retain.models.prices import ModelPrices
 from retain.namespace import Namespace
-from retain.ports import Background, Clock, Sql
+from retain.ports import Background, Clock, Sql, TimeZones
 from retain.roles.grants import Grants
 from retain.routing.route import Route
 from retain.shards.shards import Shards
@@ -64,6 +64,7 @@ class AdminContext:
     sql: Sql
     semantic: Callable[[View], SemanticMemory]
     clock: Clock
+    time_zones: TimeZones
     ingestion: Callable[[Scope], Ingestion]
     background: Background
     stores: Stores

@@ -57,7 +57,7 @@ class Toolbox:
             own = self.semantic(definition, request.user_id)
             tools.append(StoreMemory(own, house, in_house=definition.house is not None))
         if config.facts:
-            tools.append(LearnFact(self.semantic(definition, request.user_id), request.user))
+            tools.append(LearnFact(self.semantic(definition, request.user_id), has_user=request.user is not None))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.wakeups:
@@ -112,9 +112,9 @@ class Toolbox:
                 run_id=call.run_id,
                 turn=call.turn,
                 idempotency_key=call.key,
-                user=request.user,
+                user=call.user,
                 metadata=request.metadata,
-                date=occasion_of(request.user, ports.clock(), ports.time_zones).date,
+                date=occasion_of(call.user, ports.clock(), ports.time_zones).date,
                 working=self._working,
                 fetch=ports.fetch,
                 _memory=memory,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from retain.errors import InvalidInput, NotFound
 from retain.identifiers import check_profile, check_user_id
 from retain.memory.scope import OF_USER
-from retain.ports import Clock, Row, Sql
+from retain.ports import Clock, Row, Sql, TimeZones
 
 _PROFILE = "user_id AS id, name, locale, timezone, created_at_ms, NULLIF(last_run_at_ms, 0) AS last_run_at_ms"
 _LIST = f"SELECT {_PROFILE} FROM users WHERE tenant_id = ? AND user_id > ? ORDER BY user_id LIMIT ?"
@@ -42,12 +42,13 @@ class UserPage:
 
 
 class Users:
-    """The users of one tenant."""
+    """The users of one tenant. zones: the time zones that the platform knows."""
 
-    def __init__(self, sql: Sql, tenant_id: str, clock: Clock) -> None:
+    def __init__(self, sql: Sql, tenant_id: str, clock: Clock, zones: TimeZones) -> None:
         self._sql = sql
         self._tenant_id = tenant_id
         self._clock = clock
+        self._zones = zones
 
     async def page(self, *, limit: int, cursor: str | None) -> UserPage:
         """Return users in the order of their ids. Raises: InvalidInput (code `invalid_cursor`)."""
@@ -78,9 +79,11 @@ class Users:
     async def put(self, user_id: str, name: str | None, locale: str | None, timezone: str | None) -> bool:
         """Set a user's profile; return whether the user is new. Idempotent. A later run may set it again.
 
-        Raises: InvalidInput (code `invalid_user`).
+        Raises: InvalidInput (code `invalid_user`, `unknown_time_zone`).
         """
         check_profile(name, locale, timezone)
-        place = (self._tenant_id, check_user_id(user_id))
-        known, _ = await self._sql.batch([(_KNOWN, place), (_PUT, (*place, name, locale, timezone, self._clock()))])
+        place, now = (self._tenant_id, check_user_id(user_id)), self._clock()
+        if timezone is not None:
+            self._zones(timezone, now)
+        known, _ = await self._sql.batch([(_KNOWN, place), (_PUT, (*place, name, locale, timezone, now))])
         return not known.rows

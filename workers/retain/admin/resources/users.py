@@ -64,7 +64,7 @@ async def export_user(context: AdminContext, request: TypedRequest[None, UserExp
 
 
 def _users(context: AdminContext, tenant_id: str) -> Users:
-    return Users(context.sql, tenant_id, context.clock)
+    return Users(context.sql, tenant_id, context.clock, context.time_zones)
 
 
 _LINES = "application/x-ndjson"
@@ -111,7 +111,7 @@ RESOURCE: Resource[AdminContext] = Resource(
                 Answer(201, "the user", model=ShownUserJson),
                 Answer(200, "the user, who was known", model=ShownUserJson),
             ),
-            errors=("invalid_user",),
+            errors=("invalid_user", "unknown_time_zone"),
         ),
         Route(
             "DELETE",

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from retain.agents.calls.user import User
+from retain.agents.conversations.known_user import UserQuery
 from retain.agents.conversations.past import Past, PastReading
 from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import query_of
@@ -20,12 +22,16 @@ from retain.ports import Row, Sql, SqlResult, Statement
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """The past, what is known of the run's user, and what was recalled. of_agent: rows about the run's agent."""
+    """The past, what is known of the run's user, and what was recalled. of_agent: rows about the run's agent.
+
+    user: the run's, with what the tenant knows of them; None if nothing was asked.
+    """
 
     past: Past
     profile: Sequence[KnownFact]
     recalled: RecallResult
     of_agent: Sequence[Row] = ()
+    user: User | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,23 +58,27 @@ class _Reading:
         profile: ProfileQuery | None,
         recall: ContextRecall | None,
         of_agent: Sequence[Statement],
+        user: UserQuery | None,
     ) -> None:
         self._sql = sql
         self._reading = reading
         self._profile = profile
         self._recall = recall
         self._asked = of_agent
+        self._user = user
         self.of_agent: Sequence[Row] = ()
         self.past: Past | None = None
         self.facts: Sequence[KnownFact] = ()
+        self.user: User | None = None
 
     @property
     def statements(self) -> Sequence[Statement]:
-        """The queries for the past, then that for the profile, then that about the agent."""
+        """The queries for the past, then that for the profile, then that for the user, then that about the agent."""
         now_ms = self._reading.query.now_ms
         return [
             *self._reading.query.statements(),
             *([] if self._profile is None else [self._profile.statement(now_ms)]),
+            *([] if self._user is None else [self._user.statement()]),
             *self._asked,
         ]
 
@@ -77,6 +87,9 @@ class _Reading:
         if self._asked:
             *results, version = results
             self.of_agent = version.rows
+        if self._user is not None:
+            *results, row = results
+            self.user = self._user.found(row)
         if self._profile is not None:
             *results, known = results
             self.facts = self._profile.facts(known)
@@ -96,16 +109,19 @@ async def read_before(
     profile: ProfileQuery | None,
     recall: ContextRecall | None,
     of_agent: Sequence[Statement] = (),
+    user: UserQuery | None = None,
 ) -> Before:
     """Return what a run reads. profile, recall: None for an agent without them. of_agent: a query about the agent, or none.
 
+    user: None for a run of which nothing of its user is to be read.
+
     Raises: as `PastQuery.found` and `SemanticMemory.recall`.
     """
-    read = _Reading(sql, reading, profile, recall, of_agent)
+    read = _Reading(sql, reading, profile, recall, of_agent, user)
     recalled = RecallResult([])
     if recall is None:
         await read.read(await sql.batch(read.statements))
     else:
         recalled = await recall.memory.recall(recall.after(recall.last_words), read)
     assert read.past is not None
-    return Before(read.past, read.facts, recalled, read.of_agent)
+    return Before(read.past, read.facts, recalled, read.of_agent, read.user)

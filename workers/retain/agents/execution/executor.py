@@ -9,7 +9,9 @@ from functools import partial
 
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.tokens import Estimate
+from retain.agents.calls.user import User
 from retain.agents.conversations.before_run import Before, ContextRecall, read_before
+from retain.agents.conversations.known_user import UserQuery
 from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
@@ -152,10 +154,13 @@ class Execution:
         estimate = Estimate.of(model.name)
         bound = bound_of(definition, estimate, estimate.specs(specs))
         before = await self._before(definition, request, bound, counted=counted)
-        context = self._context(definition, request, procedure, estimate, specs, before)
+        user = before.user or request.user
+        context = self._context(definition, request, user, procedure, estimate, specs, before)
         basis = basis_of(definition, context, model.name, self._ports.clock())
         summary = before.past.new_summary
-        record = partial(self._journal.open, run_id, request, context, basis=basis, summary=summary, agent=agent)
+        record = partial(
+            self._journal.open, run_id, request, context, basis=basis, summary=summary, agent=agent, known=user
+        )
         return Prepared(run_id, definition, agent, loop, record), self._agent.confirmed(before.of_agent)
 
     async def begin(self, prepared: Prepared) -> tuple[RunLoop, OpenRun]:
@@ -238,17 +243,21 @@ class Execution:
         self, definition: AgentDefinition, request: RunRequest, bound: ThreadBound | None, *, counted: bool
     ) -> Before:
         """Return what the run reads before it begins."""
-        ports = self._ports
+        ports, now = self._ports, self._ports.clock()
         reading = PastReading.of(
-            self._identity, definition, request.user_id, bound, ports.clock(), prior=request.prior, counted=counted
+            self._identity, definition, request.user_id, bound, now, prior=request.prior, counted=counted
         )
+        user = UserQuery.of(self._identity.scope.tenant_id, request.user, ports.time_zones, now)
         recall = self._recall_into(definition, request, bound)
-        return await read_before(ports.sql, reading, self._profile(definition, request), recall, self._agent.asking())
+        return await read_before(
+            ports.sql, reading, self._profile(definition, request), recall, self._agent.asking(), user
+        )
 
     def _context(
         self,
         definition: AgentDefinition,
         request: RunRequest,
+        user: User | None,
         procedure: Choice | None,
         estimate: Estimate,
         specs: Sequence[ToolSpec],
@@ -262,7 +271,7 @@ class Execution:
             request.input,
             Remembered(past.thread, past.episodes, records, self._working.all(), profile, before.recalled.degraded),
             instance_id=self._identity.instance_id,
-            occasion=occasion_of(request.user, self._ports.clock(), self._ports.time_zones),
+            occasion=occasion_of(user, self._ports.clock(), self._ports.time_zones),
             procedure=procedure,
             estimate=estimate,
             tools_tokens=estimate.specs(specs),

@@ -144,7 +144,9 @@ class RunLoop:
         )
         conversation, first_key = conversation_of(run.messages), state.call_key(turn, index)
         files = [file for message in run.messages for file in message.attachments]
-        context = CallContext(run.run_id, turn, index, budget, conversation, first_key, files, state.waited_for)
+        context = CallContext(
+            run.run_id, turn, index, budget, conversation, first_key, files, state.waited_for, run.user
+        )
         try:
             with retries_observed(self._on_retry(run, turn, index)):
                 answer = await self._in_time(run, run_tool(self._tools, call.name, call.arguments, context))

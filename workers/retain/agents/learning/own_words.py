@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
+from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.learn_fact import UNNAMED, names_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.extractors.selection import extractor
@@ -75,11 +76,11 @@ def method_for(learning: Learning | None, request: RunRequest) -> Learning | Non
     return learning if own_words and request.user is not None else None
 
 
-async def extract(run_id: str, request: RunRequest, method: str, model: Callable[[], ChatModel]) -> FoundFacts:
+async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> FoundFacts:
     """Return the facts that the run's user states, without what came from recall. Raises: as the extractor."""
-    user = request.user
+    user = run.user
     assert user is not None
-    text = without_recalled(str(request.input)).encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
+    text = without_recalled(str(run.request.input)).encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
     if not text.strip():
         return FoundFacts(())
     metered: list[_Metered] = []
@@ -90,7 +91,7 @@ async def extract(run_id: str, request: RunRequest, method: str, model: Callable
 
     speaker = speaker_of(user)
     facts = await extractor("llm" if method == "model" else method, counted).extract(
-        [SourceMessage(run_id, speaker, text, role="user")]
+        [SourceMessage(run.run_id, speaker, text, role="user")]
     )
     kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
     return FoundFacts(kept, len(facts) - len(kept), sum((one.usage for one in metered), Usage()))

@@ -101,15 +101,17 @@ class RunLearning:
     async def _learn(self, pending: PendingLearning) -> dict[str, Json]:
         """Extract, unless that was done, and store; return the report."""
         run = self._journal.runs.first(pending.run_id)
-        request, definition = run.request, self._agent.of_run(run)
+        definition = self._agent.of_run(run)
         if pending.found is None:
             model = self._ports.chat
-            found = await extract(pending.run_id, request, pending.method, lambda: model(definition))
+            found = await extract(run, pending.method, lambda: model(definition))
             self._journal.pending.keep(pending.run_id, found.to_json())
         else:
             found = FoundFacts.from_text(pending.found)
         records = (
-            await self._store(pending, self._semantic(definition, request.user_id), found.facts) if found.facts else []
+            await self._store(pending, self._semantic(definition, run.request.user_id), found.facts)
+            if found.facts
+            else []
         )
         _log.info("facts learned", extra={"run_id": pending.run_id, "records": len(records)})
         report: dict[str, Json] = {"status": "learned", "method": pending.method, "records": records, "cut": found.cut}

@@ -41,6 +41,7 @@ from retain.agents.runs.owed import (
     ContinueRun,
     CountRun,
     MeetUser,
+    MeetUserAgain,
     ParkRun,
     StartFork,
     StartRun,
@@ -101,13 +102,14 @@ class Journal:
         basis: Basis,
         summary: ThreadSummary | None = None,
         agent: VersionReference | None = None,
+        known: User | None = None,
     ) -> OpenRun:
-        """Record a new run with its context. summary: of the conversation, if it has changed. agent: as `OpenRun` has it.
+        """Record a new run with its context. summary: of the conversation, if it has changed. agent, known: as in `OpenRun`.
 
         Raises: LimitExceeded; then nothing is recorded.
         """
         used = (len(context.episodes), len(context.records), _followed(context.procedure), len(context.recent))
-        run = OpenRun(run_id, request, context.messages, *used, context.remembered, basis, agent)
+        run = OpenRun(run_id, request, context.messages, *used, context.remembered, basis, agent, known)
         cancelled = self.runs.early_cancellation(request.idempotency_key)
         self._atomically(partial(self._write_open, run, context, basis.model, summary, cancelled))
         return self._noted(run if cancelled is None else run.after(cancelled))
@@ -162,17 +164,22 @@ class Journal:
         )
         self._owe(start, *uses_of(self._identity, run.run_id, request, now))
         if request.user is not None:
-            self._meet(request.user, run.run_id, now)
+            self._meet(request, request.user, run.run_id, now)
 
     def _write_cancelled(self, run: OpenRun, cancelled: CancelRequested | None) -> None:
         if cancelled is not None:
             self.runs.use_cancellation(run.request.idempotency_key)
             self._write_event(run, run.after(cancelled), cancelled, self._ledgers(run, cancelled, self._clock()))
 
-    def _meet(self, user: User, run_id: str, now_ms: int) -> None:
-        """Let the instance serve the user from now on, and owe D1 what is known of them."""
+    def _meet(self, request: RunRequest, user: User, run_id: str, now_ms: int) -> None:
+        """Let the instance serve the user from now on, and owe D1 what the run says of them.
+
+        A delegate, a fork and a schedule say what was said before, which is no news.
+        """
         self.serve(user.id)
-        self._owe(MeetUser.of(self._identity.scope.tenant_id, user, run_id, now_ms))
+        anew = request.parent is None and request.fork is None and request.schedule_id is None
+        met = MeetUser if anew else MeetUserAgain
+        self._owe(met.of(self._identity.scope.tenant_id, user, run_id, now_ms))
 
     def serve(self, user_id: str) -> None:
         """Let the instance serve this user, unless it serves one already."""

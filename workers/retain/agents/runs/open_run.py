@@ -8,6 +8,7 @@ from typing import Any
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.calls.user import User
 from retain.agents.runs.events import RunEvent
 from retain.agents.runs.run_state import RunState, apply
 from retain.json_text import Json, read_own_json
@@ -54,7 +55,8 @@ class OpenRun:
     episodes_used, records_used, messages_used: how many of them are in `messages`; the last are the conversation's own.
     procedure: the workflow that the run follows. remembered: whether `messages` have records or other conversations' turns.
     basis: what its decisions rest on, None for a run that an earlier version began. agent: the version of its agent, None
-    for one of the repository, which has no versions.
+    for one of the repository, which has no versions. known: the run's user with what the tenant knows of them, None for what
+    the request says.
     """
 
     run_id: str
@@ -67,8 +69,14 @@ class OpenRun:
     remembered: bool = False
     basis: Basis | None = None
     agent: VersionReference | None = None
+    known: User | None = None
     state: RunState = field(default_factory=RunState)
     seq: int = 0
+
+    @property
+    def user(self) -> User | None:
+        """For whom the run acts, as its model and its tools know them."""
+        return self.known or self.request.user
 
     def after(self, event: RunEvent) -> OpenRun:
         """Return the run after the next event of its log."""
@@ -77,6 +85,7 @@ class OpenRun:
     def stored_context(self) -> str:
         """Return what the model reads first as the journal stores it."""
         agent = {} if self.agent is None else {"agent": self.agent.to_json()}
+        user = {} if self.known is None or self.known == self.request.user else {"user": self.known.to_json()}
         return json.dumps(
             {
                 "messages": [asdict(message) for message in self.messages],
@@ -87,6 +96,7 @@ class OpenRun:
                 "remembered": self.remembered,
                 "basis": None if self.basis is None else asdict(self.basis),
                 **agent,
+                **user,
             }
         )
 
@@ -101,7 +111,7 @@ class OpenRun:
         """Return the run with this stored request and context, before its first event."""
         first = read_own_json(context)
         basis = first.get("basis")  # runs of earlier versions have none
-        agent = first.get("agent")
+        agent, user = first.get("agent"), first.get("user")
         return cls(
             run_id,
             RunRequest.from_json(read_own_json(request)),
@@ -113,6 +123,7 @@ class OpenRun:
             first.get("remembered", True),
             None if basis is None else Basis(**{name: _frozen(value) for name, value in basis.items()}),
             None if agent is None else VersionReference(agent["version"], agent["digest"]),
+            None if user is None else User.from_json(user),
         )
 
 

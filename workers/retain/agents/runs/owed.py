@@ -244,6 +244,20 @@ class MeetUser(OwedStatement):
 
 
 @dataclass(frozen=True, slots=True)
+class MeetUserAgain(MeetUser):
+    """The row of the user of a run that says what was said of them before: it changes nothing that is known."""
+
+    NAME: ClassVar[str] = "meet_user_again"
+    SQL: ClassVar[str] = """
+        INSERT INTO users (tenant_id, user_id, name, locale, timezone, created_at_ms, last_run_at_ms, last_run_id)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (tenant_id, user_id) DO UPDATE SET
+          last_run_at_ms = excluded.last_run_at_ms, last_run_id = excluded.last_run_id
+        WHERE excluded.last_run_id >= last_run_id
+    """
+
+
+@dataclass(frozen=True, slots=True)
 class WaitRun(OwedStatement):
     """The run waits."""
 

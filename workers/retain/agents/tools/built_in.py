@@ -11,6 +11,7 @@ from typing import Protocol
 
 from retain.agents.calls.run_request import Budget, RunReference
 from retain.agents.calls.tokens import DEFAULT_BYTES_PER_TOKEN
+from retain.agents.calls.user import User
 from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import Recollection, query_of, recollected
 from retain.agents.runs.events import ToolAnswered, ToolCalled
@@ -39,7 +40,7 @@ class CallContext:
 
     key: equal for every attempt of the same call; first_key: that of an attempt which another run made.
     conversation: the end of what the run's model read of its conversation. files: those whose content it reads.
-    waited_for: the run for which an earlier attempt was suspended.
+    waited_for: the run for which an earlier attempt was suspended. user: for whom the run acts.
     """
 
     run_id: str
@@ -50,6 +51,7 @@ class CallContext:
     first_key: str | None = None
     files: Sequence[Attached] = ()
     waited_for: RunReference | None = None
+    user: User | None = None
 
     @classmethod
     def of(cls, run_id: str, called: ToolCalled) -> CallContext:

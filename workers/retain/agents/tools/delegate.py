@@ -104,7 +104,7 @@ class Delegate:
             parent=parent,
             depth=self._caller.depth + 1,
             budget=Budget(context.budget.tokens, None if delegations is None else delegations - 1),
-            user=self._caller.user,
+            user=context.user,
             by=agent_of_type(parent.agent_type),
             attachments=files,
         )

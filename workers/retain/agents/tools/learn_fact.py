@@ -42,17 +42,17 @@ class LearnFact:
 
     idempotent = True
 
-    def __init__(self, memory: SemanticMemory, user: User | None) -> None:
-        """memory: the run's. user: for whom the run acts: what facts are about that name no subject."""
+    def __init__(self, memory: SemanticMemory, *, has_user: bool) -> None:
+        """memory: the run's. has_user: whether it acts for a user: what facts are about that name no subject."""
         self._memory = memory
-        self._user = user
+        self._has_user = has_user
 
     @property
     def spec(self) -> ToolSpec:
         """Name, description and arguments; `subject` is required when the run has no user."""
-        default = "" if self._user is None else " Leave it out for the user."
+        default = " Leave it out for the user." if self._has_user else ""
         subject = {"type": "string", "description": f"What the fact is about, such as contact:c-100.{default}"}
-        required = ["predicate", "object"] if self._user is not None else ["subject", "predicate", "object"]
+        required = ["predicate", "object"] if self._has_user else ["subject", "predicate", "object"]
         return ToolSpec(
             "learn_fact",
             "Remember one fact in parts for later runs, such as where somebody lives or what they prefer.",
@@ -68,36 +68,37 @@ class LearnFact:
         """Return the record's id, and whether it is new, as `store_memory` does. Raises: InvalidInput."""
         refuse_unknown(arguments, {"subject", *_PARTS})
         source = RecordSource("agent", run_id=context.run_id, step=context.turn)
-        return ToolResult(json.dumps((await learn(self._memory, self._fact(arguments), source)).to_json()))
+        return ToolResult(json.dumps((await learn(self._memory, _fact(arguments, context.user), source)).to_json()))
 
-    def _fact(self, arguments: JsonObject) -> Fact:
-        relation, value = text_argument(arguments, "predicate"), text_argument(arguments, "object").strip()
-        if re.match(_RELATION, relation) is None or not value:
-            raise InvalidInput("predicate is a name in snake case, and object not blank", code="invalid_arguments")
-        one_value = arguments.get("one_value")
-        if one_value is not None and not isinstance(one_value, bool):
-            raise InvalidInput("one_value must be true or false", code="invalid_arguments")
-        subject, called = self._subject(arguments)
-        return Fact(
-            subject,
-            predicate_of(relation, value, functional=one_value),
-            value,
-            confidence=_share(arguments, "confidence", 1.0),
-            importance=_share(arguments, "importance", 0.5),
-            kind=_kind(arguments.get("kind", "fact")),
-            called=called,
-        )
 
-    def _subject(self, arguments: JsonObject) -> tuple[str, str | None]:
-        """Return the fact's subject, and how its sentence names it: None as itself."""
-        user = self._user
-        if "subject" in arguments:
-            named = text_argument(arguments, "subject").strip()
-            if user is None or named.casefold() not in names_of(user):
-                return named, None
-        elif user is None:
-            raise InvalidInput("the argument 'subject' is missing: the run has no user", code="invalid_arguments")
-        return user_subject(user.id), user.name or UNNAMED
+def _fact(arguments: JsonObject, user: User | None) -> Fact:
+    relation, value = text_argument(arguments, "predicate"), text_argument(arguments, "object").strip()
+    if re.match(_RELATION, relation) is None or not value:
+        raise InvalidInput("predicate is a name in snake case, and object not blank", code="invalid_arguments")
+    one_value = arguments.get("one_value")
+    if one_value is not None and not isinstance(one_value, bool):
+        raise InvalidInput("one_value must be true or false", code="invalid_arguments")
+    subject, called = _subject(arguments, user)
+    return Fact(
+        subject,
+        predicate_of(relation, value, functional=one_value),
+        value,
+        confidence=_share(arguments, "confidence", 1.0),
+        importance=_share(arguments, "importance", 0.5),
+        kind=_kind(arguments.get("kind", "fact")),
+        called=called,
+    )
+
+
+def _subject(arguments: JsonObject, user: User | None) -> tuple[str, str | None]:
+    """Return the fact's subject, and how its sentence names it: None as itself."""
+    if "subject" in arguments:
+        named = text_argument(arguments, "subject").strip()
+        if user is None or named.casefold() not in names_of(user):
+            return named, None
+    elif user is None:
+        raise InvalidInput("the argument 'subject' is missing: the run has no user", code="invalid_arguments")
+    return user_subject(user.id), user.name or UNNAMED
 
 
 def _kind(value: Json) -> Kind:

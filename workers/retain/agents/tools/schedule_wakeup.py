@@ -9,6 +9,7 @@ from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.schedule import NewSchedule
 from retain.agents.calls.timing import IanaZone, Timing
+from retain.agents.calls.user import User
 from retain.agents.tools.built_in import CallContext, ToolResult, refuse_unknown, text_argument
 from retain.errors import Conflict, InvalidInput
 from retain.json_text import JsonObject
@@ -63,7 +64,7 @@ class ScheduleWakeup:
             user=self._request.user,
             by=agent_of_type(self._instance.identity.agent_type),
         )
-        at_ms = self._at_ms(arguments)
+        at_ms = self._at_ms(arguments, context.user)
         try:
             made = await self._instance.schedule(NewSchedule(asked, Timing(None, None, at_ms)))
         except Conflict as error:
@@ -73,7 +74,7 @@ class ScheduleWakeup:
             return ToolResult(json.dumps({"scheduled": True}))
         return ToolResult(json.dumps({"schedule_id": made["schedule_id"], "at": _shown(at_ms)}))
 
-    def _at_ms(self, arguments: JsonObject) -> int:
+    def _at_ms(self, arguments: JsonObject, user: User | None) -> int:
         minutes, at = arguments.get("in_minutes"), arguments.get("at")
         if (minutes is None) is (at is None):
             raise InvalidInput("give either in_minutes or at", code="invalid_arguments")
@@ -84,7 +85,6 @@ class ScheduleWakeup:
         try:
             local = datetime.fromisoformat(text_argument(arguments, "at"))
             if local.tzinfo is None:
-                user = self._request.user
                 zone = None if user is None else user.timezone
                 local = local.replace(tzinfo=UTC if zone is None else IanaZone(zone, self._zones))
             return (local - datetime.fromtimestamp(0, UTC)) // timedelta(milliseconds=1)

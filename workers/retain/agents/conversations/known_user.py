@@ -1,0 +1,54 @@
+"""What a tenant knows of a run's user, where the run itself does not say it: name, locale and time zone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from retain.agents.calls.user import User
+from retain.errors import InvalidInput
+from retain.ports import SqlResult, Statement, TimeZones
+
+_PROFILE = "SELECT name, locale, timezone FROM users WHERE tenant_id = ? AND user_id = ?"
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuery:
+    """The query for a run's user. user: as the run names them. zones: those of the platform, at a time."""
+
+    tenant_id: str
+    user: User
+    zones: TimeZones
+    at_ms: int
+
+    @classmethod
+    def of(cls, tenant_id: str, user: User | None, zones: TimeZones, at_ms: int) -> UserQuery | None:
+        """Return the query, None for a run that names nobody or says everything."""
+        if user is None or None not in (user.name, user.locale, user.timezone):
+            return None
+        return cls(tenant_id, user, zones, at_ms)
+
+    def statement(self) -> Statement:
+        """Return the query: one row, found by its key."""
+        return _PROFILE, (self.tenant_id, self.user.id)
+
+    def found(self, result: SqlResult) -> User:
+        """Return the user: what the run says, and of the rest what is known. A zone that the platform lacks is none."""
+        said = self.user
+        if not result.rows:
+            return said
+        row = result.rows[0]
+        return User(
+            said.id,
+            row["name"] if said.name is None else said.name,
+            row["locale"] if said.locale is None else said.locale,
+            self._known_zone(row["timezone"]) if said.timezone is None else said.timezone,
+        )
+
+    def _known_zone(self, zone: str | None) -> str | None:
+        if zone is None:
+            return None
+        try:
+            self.zones(zone, self.at_ms)
+        except InvalidInput:
+            return None
+        return zone
