@@ -146,6 +146,17 @@ async def test_the_age_of_a_short_text_says_nothing_of_a_running_conversation_th
     assert texts[0] < facts[0] < texts[-1], "short texts count as if of middle age"
 
 
+@pytest.mark.parametrize(("length", "share"), [(40, 1.0), (800, 0.25), (2_400, 0.0)])
+async def test_a_time_counts_for_when_by_how_much_of_the_text_it_is(
+    substrate: Substrate, length: int, share: float
+) -> None:
+    await substrate.store("We met on 3 March 2026. ".ljust(length, "x"))
+    [hit] = await substrate.hits("When did we meet?")
+    assert hit.components["temporal"] == pytest.approx(2.0 * share)
+    [hit] = await substrate.hits("Where did we meet?")
+    assert hit.components["temporal"] == 0.0
+
+
 async def test_most_recent_wording_does_not_raise_trust(substrate: Substrate) -> None:
     """A memory that praises itself is ranked like any other."""
     await substrate.store("The refund limit is 50 euros.", source=PERSON)

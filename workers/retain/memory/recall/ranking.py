@@ -10,7 +10,7 @@
                          conversation
           + recency    * -ln(RECENCY_OFFSET + number of newer candidates), if the query continues a conversation; a short
                          record counts as of middle age: a fact stays true until something ends it
-          + temporal   if the query asks when and the record names a time
+          + temporal   * s, if the query asks when and the record names a time: a long text names some time in passing
           + dated      if the record was uttered, or became valid, in a span of time that the query asks for, or in a
                          conversation that it names. Half of it, and the day after as well, if only turns were found:
                          people report a day in the evening or the next morning, among much else
@@ -172,7 +172,7 @@ def rank(
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
-            "temporal": chosen.temporal if query.asks_when and c.names_time else 0.0,
+            "temporal": chosen.temporal * s if query.asks_when and c.names_time else 0.0,
             "dated": dated.get(c.id, 0.0),
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,
             "assistant": chosen.assistant if c.by_assistant and query.of_user else 0.0,
