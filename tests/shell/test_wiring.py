@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from retain.agents.instance_ports import InstancePorts
-from retain.errors import Misconfigured
+from retain.errors import Misconfigured, NoSuchTool
 from retain.gateway.guarded_fetch import GuardedFetch
 from retain.gateway.provisioning import credential_entry, new_api_key, tool_entry
 from retain.host.crypto import HostCrypto
@@ -124,6 +124,27 @@ async def test_a_tenant_s_gateway_tools_are_called_through_the_proxy(worker: Wor
         assert (status, json.loads(echoed["body"])) == (200, {"order_id": "A-1"})
         assert echoed["headers"]["idempotency-key"] == "key-1"
         assert await ports.gateway_tools("acme", ()) == []
+        with pytest.raises(NoSuchTool):
+            await ports.gateway_tools("acme", ("quote", "never_was"))
+
+
+async def test_the_tools_of_an_agent_are_read_in_one_call_of_kv(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = tuple(f"tool_{number}" for number in range(40))
+    for name in names:
+        await tool_entry("acme", name, config(description=f"Do {name}.")).write(worker.kv.store)
+    trips: list[object] = []
+    read = worker.kv.get
+
+    async def get(key: Any) -> object:
+        trips.append(key)
+        return await read(key)
+
+    monkeypatch.setattr(worker.kv, "get", get)
+    tools = await parts_of(worker).instances.ports(Storage()).gateway_tools("acme", names)
+    assert [tool.spec.name for tool in tools] == list(names)
+    assert len(trips) == 1
 
 
 async def test_a_key_of_the_gateway_that_was_sealed_with_the_previous_secret_still_opens() -> None:

@@ -14,7 +14,7 @@ from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.store import Attachments
-from retain.errors import NotFound, RetainError
+from retain.errors import NotFound
 from retain.tenants.register import Tenants
 
 if TYPE_CHECKING:
@@ -51,25 +51,17 @@ def defined_agents(root: Assembly) -> DefinedAgents:
     async def warnings(tenant_id: str, definition: AgentDefinition) -> list[DefinitionProblem]:
         named = [(f"/tools/{place}", name) for place, name in enumerate(definition.tools)]
         named += [(f"/mcp_servers/{name}", name) for name in definition.mcp_servers]
+        looked_up = named[:LOOKED_UP]
+        found = await root.gateway.tools.describe_each(tenant_id, [name for _, name in looked_up])
         return [
             DefinitionProblem(pointer, f"the tenant has no tool {name} in the gateway: a run would fail")
-            for pointer, name in named[:LOOKED_UP]
-            if not await _has_tool(root, tenant_id, name)
+            for (pointer, name), tool in zip(looked_up, found, strict=True)
+            if isinstance(tool, NotFound)
         ]
 
     return DefinedAgents(
         root.directory.agents, root.platform.sql, bindings.now_ms, lambda: tenant_models(root), warnings
     )
-
-
-async def _has_tool(root: Assembly, tenant_id: str, name: str) -> bool:
-    try:
-        await root.gateway.tools.describe(tenant_id, name)
-    except NotFound:
-        return False
-    except RetainError:  # it is there, whatever is wrong with it
-        return True
-    return True
 
 
 class Directory:

@@ -11,6 +11,7 @@ from retain.agents.tools.built_in import Tool
 from retain.agents.tools.proxied import ProxiedTool
 from retain.agents.tools.stubbed import Stubs
 from retain.attachments.attachment import MAX_SENT_BYTES
+from retain.errors import RetainError
 from retain.gateway.guarded_fetch import GuardedFetch
 from retain.gateway.resolver import Resolver
 from retain.json_text import JsonObject
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from retain.agents.definitions import McpServerConfig
     from retain.agents.tools.kept_lists import KeptLists
     from retain.agents.tools.served import ServedTools
+    from retain.gateway.proxy import ToolDescription
 
 
 _recalling = Room(RECALLING_BYTES, bindings.now_ms)
@@ -82,11 +84,13 @@ class InstanceParts:
         return await stubs_of(self._root.platform.sql, tenant_id)
 
     async def _gateway_tools(self, tenant_id: str, names: tuple[str, ...]) -> list[Tool]:
-        return [await self._gateway_tool(tenant_id, name) for name in names]
+        described = await self._root.gateway.tools.describe_each(tenant_id, names)
+        return [self._gateway_tool(tenant_id, tool) for tool in described]
 
-    async def _gateway_tool(self, tenant_id: str, name: str) -> Tool:
-        proxy = self._root.gateway.tools
-        described = await proxy.describe(tenant_id, name)
+    def _gateway_tool(self, tenant_id: str, described: ToolDescription | RetainError) -> Tool:
+        if isinstance(described, RetainError):
+            raise described
+        proxy, name = self._root.gateway.tools, described.name
 
         async def upstream(arguments: JsonObject, idempotency_key: str) -> tuple[int, bytes]:
             answer = await proxy.call(tenant_id, name, arguments, idempotency_key=idempotency_key, audience="agents")

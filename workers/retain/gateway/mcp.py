@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from hashlib import sha256
 
-from retain.errors import InvalidInput, Misconfigured, NoSuchTool, NotFound, RetainError, Unavailable, UpstreamFailed
+from retain.errors import InvalidInput, NoSuchTool, RetainError, Unavailable, UpstreamFailed
 from retain.gateway.keys import ANY_TOOL, Grant
-from retain.gateway.proxy import ToolProxy
+from retain.gateway.proxy import ToolDescription, ToolProxy
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.identifiers import check_tool_name
 from retain.json_text import JsonObject
@@ -18,7 +17,7 @@ from retain.ports import Kv
 NAME = "retain-gateway"
 INSTRUCTIONS = "Tools of one tenant. Each call goes to the tool's own server with the tenant's credential."
 PAGE = 50
-"""Tools per page: each costs one read of KV."""
+"""Tools per page: each costs one read of KV, all in one call."""
 MAX_ANSWER_BYTES = 1_048_576
 """Most bytes of a tool's answer, and of an MCP server's to an agent.
 
@@ -41,10 +40,14 @@ class GrantedTools:
         self._idempotency_key = idempotency_key
 
     async def page(self, cursor: str | None) -> McpToolPage:
-        """Return tools in order of name. One with an unusable configuration is left out; calling it says why."""
+        """Return tools in order of name. One with an unusable configuration is left out; calling it says why.
+
+        So does calling one whose schema cannot be compiled, which is listed.
+        """
         names, following = await self._names(cursor)
-        found = await asyncio.gather(*(self._described(name) for name in names))
-        return McpToolPage([tool for tool in found if tool is not None], following)
+        found = await self._proxy.describe_each(self._grant.tenant_id, names)
+        tools = [_listed(name, described) for name, described in zip(names, found, strict=True)]
+        return McpToolPage([tool for tool in tools if tool is not None], following)
 
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Call the tool's upstream.
@@ -87,16 +90,16 @@ class GrantedTools:
         names = [key.removeprefix(prefix) for key in listed.keys]
         return names, None if listed.cursor is None else _signed(listed.cursor)
 
-    async def _described(self, name: str) -> McpTool | None:
-        try:
-            described = await self._proxy.describe(self._grant.tenant_id, name)
-        except (NotFound, Misconfigured) as error:
-            _log.warning("tool not listed", extra={"tool": name, "code": error.code})
-            return None
-        if described.agents_only:
-            return None
-        hints = {"idempotentHint": described.idempotent}
-        return McpTool(name, described.description, described.parameters, hints)
+
+def _listed(name: str, described: ToolDescription | RetainError) -> McpTool | None:
+    """Return the tool as it is listed, None for one that cannot be used or is for agents alone."""
+    if isinstance(described, RetainError):
+        _log.warning("tool not listed", extra={"tool": name, "code": described.code})
+        return None
+    if described.agents_only:
+        return None
+    hints = {"idempotentHint": described.idempotent}
+    return McpTool(name, described.description, described.parameters, hints)
 
 
 def _of_status(status: int) -> RetainError:

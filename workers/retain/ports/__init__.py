@@ -25,6 +25,8 @@ from retain.ports.vector_index import VectorMatch as VectorMatch
 SqlValue = str | int | float | bytes | None
 Row = Mapping[str, Any]
 """One result row: column name to value. BLOBs are `bytes`."""
+KV_KEYS = 100
+"""Most keys that one call of KV reads."""
 
 
 class Kv(Protocol):
@@ -42,7 +44,7 @@ class Kv(Protocol):
         ...
 
     async def get_many(self, keys: Sequence[str]) -> list[str | None]:
-        """Return the values of up to 100 keys, in their order: one call, and a read of each. No keys cost nothing.
+        """Return the values of up to `KV_KEYS` keys, in their order: one call, and a read of each. No keys cost nothing.
 
         Source: https://developers.cloudflare.com/kv/api/read-key-value-pairs/#multiple-keys
         Raises: InvalidInput (code `invalid_limit`) for more keys; Unavailable.
