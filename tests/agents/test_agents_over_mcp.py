@@ -154,6 +154,39 @@ async def test_a_run_is_a_task_that_asks_for_an_approval_and_then_has_the_answer
     assert done["ttlMs"] >= 86_400_000
 
 
+async def test_a_task_asks_what_the_delegate_of_a_delegate_asks_and_passes_the_answers_on(
+    deploy: Deploy, agents: Agents
+) -> None:
+    to_lead, to_clerk = (calls(("delegate", {"agent": name, "input": "pay"})) for name in ("lead", "clerk"))
+    payments = [calls(("pay", {"order": order})) for order in "AB"]
+    chat = {
+        "boss": SteppedChat(to_lead, says("It is done."), to_lead),
+        "lead": SteppedChat(to_clerk, says("Passed on."), to_clerk),
+        "clerk": SteppedChat(*payments, says("Both paid."), payments[0]),
+    }
+    clerk = {"tools": ["pay"], "approval": ["pay"]}
+    staff = agents(boss={"delegates": ["lead"]}, lead={"delegates": ["clerk"]}, clerk=clerk)
+    pay = Upstream("pay", idempotent=False)
+    server = Server(deploy(staff, chat=chat, upstreams=[pay]))
+    begun = await server.ask("tools/call", name="boss", arguments={"input": "pay"})
+    task_id = begun["result"]["taskId"]
+    asked: list[str] = []
+    for order in "AB":
+        task = await server.task(task_id)
+        assert task["status"] == "input_required"
+        [(key, request)] = task["inputRequests"].items()
+        assert request["params"]["message"] == f"clerk wants to call pay with {{'order': '{order}'}}. Approve?"
+        asked.append(key)
+        given = {name: {"action": "accept"} for name in asked}  # an earlier question's answer changes nothing
+        await server.ask("tasks/update", taskId=task_id, inputResponses=given)
+    done = await server.task(task_id)
+    assert (done["status"], done["result"]["content"][0]["text"]) == ("completed", "It is done.")
+    assert [arguments["order"] for arguments, _ in pay.asked] == ["A", "B"]
+    result = (await server.ask("tools/call", {}, name="boss", arguments={"input": "pay"}))["result"]
+    assert result["structuredContent"]["status"] == "waiting"
+    assert "a person has to approve a call of pay by clerk" in result["content"][0]["text"]
+
+
 async def test_a_task_is_cancelled(serve: Callable[..., Server]) -> None:
     server = serve(calls(("pay", {})), says("Never."))
     task = await server.begin()

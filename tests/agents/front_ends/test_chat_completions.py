@@ -296,7 +296,12 @@ async def test_a_delegate_is_waited_for_while_its_model_is_away_and_not_while_it
         return text_of(found) if stream else found.choices[0].message.content
 
     assert await asked() == "It is done."
-    assert "which itself waits" in await asked()
+    notice = await asked()
+    [clerk_run] = await deployment.rows("SELECT * FROM agent_runs WHERE agent_type = 'clerk' AND status = 'waiting'")
+    assert "until a person approves the call of pay by clerk (call 1.0)" in notice
+    assert (
+        f"POST /v1/agents/acme/clerk/instances/{clerk_run['instance_id']}/runs/{clerk_run['run_id']}/resume" in notice
+    )
 
 
 async def test_a_queued_run_is_waited_for(deploy: Deploy, agents: Agents) -> None:

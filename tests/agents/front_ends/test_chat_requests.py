@@ -19,6 +19,7 @@ from retain.agents.front_ends.chat_request import IGNORED, ChatBody
 from retain.agents.front_ends.chat_stream import ChatText, must_wait
 from retain.agents.front_ends.messages import MAX_PRIOR_BYTES, MAX_PRIOR_MESSAGES, earlier_messages, newest_question
 from retain.agents.front_ends.openai_errors import refused
+from retain.agents.front_ends.question import question_of
 from retain.agents.identity import instance_of
 from retain.errors import (
     Conflict,
@@ -177,7 +178,7 @@ async def test_whoever_asks_waits_for_a_model_and_not_for_a_person(
     standing = RunStanding("0" * 26, "desk", "waiting" if awaited else "queued", awaited)
     client = InstanceClient(LocalInstances(deploy()), instance_of("acme", "clerk", "desk"))
     assert await must_wait(client, standing) is is_waited_for
-    notice = Completion(client.identity, "0" * 26).notice(standing)
+    notice = Completion(client.identity, "0" * 26).notice(standing, await question_of(client, standing))
     assert f"/v1/agents/acme/clerk/instances/desk/runs/{'0' * 26}" in notice
 
 

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from retain.agents.calls.report import ApprovalAwaited, DelegateAwaited, RunReport, RunResult, RunUsage
+from retain.agents.calls.report import DelegateAwaited, RunReport, RunResult, RunUsage
+from retain.agents.front_ends.question import Question
 from retain.agents.identity import InstanceIdentity
 from retain.identifiers import time_of
 from retain.json_text import Json, JsonObject
@@ -23,10 +24,10 @@ class Completion:
     run_id: str
     include_usage: bool = False
 
-    def whole(self, report: RunReport) -> JsonObject:
-        """Return the completion: the run's answer, or what it waits for instead."""
+    def whole(self, report: RunReport, question: Question | None = None) -> JsonObject:
+        """Return the completion: the run's answer, or what it waits for instead. question: as of `notice`."""
         ended = report if isinstance(report, RunResult) else None
-        text = self.notice(report) if ended is None else ended.output or ""
+        text = self.notice(report, question) if ended is None else ended.output or ""
         message: JsonObject = {"role": "assistant", "content": text, "refusal": None}
         choice: JsonObject = {"index": 0, "message": message, "logprobs": None, "finish_reason": finish_reason(report)}
         return {
@@ -52,17 +53,18 @@ class Completion:
         spent = _usage(report if isinstance(report, RunResult) else None)
         return {**self._named("chat.completion.chunk"), "choices": [], "usage": spent}
 
-    def notice(self, report: RunReport) -> str:
-        """Return what a person reads instead of an answer that does not come yet."""
-        identity = self.identity
-        address = f"/v1/agents/{identity.scope.tenant_id}/{identity.agent_type}/instances/{identity.instance_id}"
-        run = f"{address}/runs/{self.run_id}"
-        awaited = None if isinstance(report, RunResult) else report.awaited
-        if isinstance(awaited, ApprovalAwaited):
+    def notice(self, report: RunReport, question: Question | None) -> str:
+        """Return what a person reads instead of an answer that does not come yet.
+
+        question: what a person is asked, by the run or by a delegate for which it waits.
+        """
+        if question is not None:
             return (
-                f"This waits until a person approves the call of {awaited.tool} (call {awaited.call}): answer it with"
-                f" POST {run}/resume."
+                f"This waits until a person approves the call of {question.call} (call {question.asked.call}): answer it with"
+                f" POST {_address(question.asker.identity, question.run_id)}/resume."
             )
+        run = _address(self.identity, self.run_id)
+        awaited = None if isinstance(report, RunResult) else report.awaited
         if isinstance(awaited, DelegateAwaited):
             other = awaited.run
             return f"This waits for run {other.run_id} of {other.agent_type}, which itself waits. See GET {run}."
@@ -75,6 +77,11 @@ class Completion:
             "created": time_of(self.run_id) // 1000,
             "model": self.identity.agent_type,
         }
+
+
+def _address(identity: InstanceIdentity, run_id: str) -> str:
+    tenant_id, place = identity.scope.tenant_id, f"{identity.agent_type}/instances/{identity.instance_id}"
+    return f"/v1/agents/{tenant_id}/{place}/runs/{run_id}"
 
 
 def finish_reason(report: RunReport) -> str:

@@ -21,6 +21,7 @@ from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import ChatBody
 from retain.agents.front_ends.chat_stream import chunks, ended
 from retain.agents.front_ends.openai_errors import RUN_ENDED, unanswered
+from retain.agents.front_ends.question import question_of
 from retain.agents.versions.tenant_agents import FRESH_MS, ListedAgent, unknown
 from retain.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from retain.http import Request, Response, idempotency_key, json_response
@@ -90,7 +91,7 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     elif isinstance(report, RunResult) and report.status != "completed":
         answer = unanswered(report)
     else:
-        answer = json_response(completion.whole(report))
+        answer = json_response(completion.whole(report, await question_of(instance, report)))
     return Response(answer.status, answer.body, {**answer.headers, **headers}, answer.stream)
 
 

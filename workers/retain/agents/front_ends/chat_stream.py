@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Iterator
 from retain.agents.calls.answers import RunStreamEvent
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.fields import Fields
-from retain.agents.calls.report import DelegateAwaited, ModelAwaited, RunReport, RunResult
+from retain.agents.calls.report import RunReport, RunResult
 from retain.agents.execution.event_stream import followed
 from retain.agents.execution.stream import KEEP_ALIVE
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.openai_errors import error_object, error_of_run
-from retain.agents.identity import instance_of
-from retain.errors import NotFound, Unavailable
+from retain.agents.front_ends.question import Question, question_of
+from retain.errors import Unavailable
 from retain.json_text import JsonObject
 
 DONE = "data: [DONE]\n\n"
@@ -67,19 +67,7 @@ async def must_wait(instance: InstanceClient, report: RunReport) -> bool:
     The run is under way, in the queue, or a model is away: its own, or that of the delegate for which it waits.
     Raises: Unavailable.
     """
-    if isinstance(report, RunResult):
-        return False
-    awaited = report.awaited
-    if not isinstance(awaited, DelegateAwaited):
-        return awaited is None or isinstance(awaited, ModelAwaited)
-    other = awaited.run
-    identity = instance_of(instance.identity.scope.tenant_id, other.agent_type, other.instance_id)
-    delegate = InstanceClient(instance.instances, identity)
-    try:
-        delegated = await delegate.show(other.run_id)
-    except NotFound:  # it was removed, which its caller learns when it checks on it
-        return True
-    return delegated.ended or await must_wait(delegate, delegated)
+    return not report.ended and await question_of(instance, report) is None
 
 
 async def ended(instance: InstanceClient, report: RunReport) -> RunReport:
@@ -121,18 +109,19 @@ async def chunks(
                     break
         else:
             report = await instance.show(run_id)
-        for piece in _last(completion, report, text):
+        for piece in _last(completion, report, text, await question_of(instance, report)):
             yield piece
     except Unavailable as error:
         yield _sent({"error": error_object(error)})
     yield DONE
 
 
-def _last(completion: Completion, report: RunReport, text: ChatText) -> Iterator[str]:
+def _last(completion: Completion, report: RunReport, text: ChatText, question: Question | None) -> Iterator[str]:
     if isinstance(report, RunResult) and report.status != "completed":
         yield _sent({"error": error_of_run(report)})
         return
-    added = text.rest(report.output or "") if isinstance(report, RunResult) else text.apart(completion.notice(report))
+    notice = completion.notice(report, question)
+    added = text.rest(report.output or "") if isinstance(report, RunResult) else text.apart(notice)
     if added:
         yield _sent(completion.chunk({"content": added}))
     yield _sent(completion.chunk({}, finished=report))

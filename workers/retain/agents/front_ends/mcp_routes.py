@@ -12,11 +12,12 @@ from pydantic import Field, JsonValue
 
 from retain.agents.calls.asked import REFUSALS, AskedRun, principal_of
 from retain.agents.calls.client import InstanceClient
-from retain.agents.calls.report import ApprovalAwaited, RunReport, RunResult
-from retain.agents.calls.requests import AnswerRequest, CancelRequest
+from retain.agents.calls.report import RunReport, RunResult
+from retain.agents.calls.requests import CancelRequest
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.context import AgentsContext
 from retain.agents.front_ends.chat_stream import ended
+from retain.agents.front_ends.question import Question, question_of
 from retain.agents.versions.tenant_agents import ListedAgent
 from retain.errors import Conflict, Forbidden, NoSuchTool, NotFound, RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
@@ -76,42 +77,40 @@ class AgentTools:
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Run an agent until it has ended, or waits for a person. Raises: NoSuchTool; as a run that is begun."""
         instance, asked = await self._asked_of(name, arguments)
-        return _answer(await ended(instance, await instance.run(asked)))
+        report = await ended(instance, await instance.run(asked))
+        return _answer(report, await question_of(instance, report))
 
     async def start(self, name: str, arguments: JsonObject) -> McpTask:
         """Begin a run in the background. Raises: as `call`."""
         instance, asked = await self._asked_of(name, arguments)
-        return self._task(instance, await instance.start(asked))
+        return await self._task(instance, await instance.start(asked))
 
     async def get(self, task_id: str) -> McpTask:
         """Return a run as a task. Raises: NotFound."""
         instance, run_id = await self._named(task_id)
-        return self._task(instance, await instance.show(run_id))
+        return await self._task(instance, await instance.show(run_id))
 
     async def update(self, task_id: str, responses: JsonObject) -> None:
-        """Approve or reject the call about which a run asks. An answer to another question is ignored.
+        """Approve or reject the call about which a run, or its delegate, asks. An answer to another question is ignored.
 
         Raises: NotFound; Forbidden (code `token_not_allowed`) for a user's token, which answers no approval.
         """
         if self._http.bound is not None:
             raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
         instance, run_id = await self._named(task_id)
-        asked = _asked(await instance.show(run_id))
-        given = None if asked is None else responses.get(asked.call)
-        if asked is None or not isinstance(given, dict) or given.get("action") not in ("accept", "decline"):
+        question = await question_of(instance, await instance.show(run_id))
+        given = None if question is None else responses.get(question.key)
+        if question is None or not isinstance(given, dict) or given.get("action") not in ("accept", "decline"):
             return
         content = given.get("content")
         reason = content.get("reason") if isinstance(content, dict) else None
-        request = AnswerRequest(
-            run_id,
-            asked.call,
-            given["action"] == "accept",
-            principal_of(self._http),
-            reason if isinstance(reason, str) else None,
-        )
+        approved, words = given["action"] == "accept", reason if isinstance(reason, str) else None
         try:
-            await instance.answer(request)
-        except Conflict:  # somebody else answered it, or the run was cancelled: the task shows it
+            await question.asker.answer(question.answered(approved, principal_of(self._http), words))
+        except (
+            Conflict,
+            NotFound,
+        ):  # somebody else answered it, or the run was cancelled or removed: the task shows it
             return
 
     async def cancel(self, task_id: str) -> None:
@@ -144,7 +143,7 @@ class AgentTools:
         own = instance_id if bound is None else bound.instance(instance_id)
         return await self._context.instance(self._tenant_id, agent_type, own), run_id
 
-    def _task(self, instance: InstanceClient, report: RunReport) -> McpTask:
+    async def _task(self, instance: InstanceClient, report: RunReport) -> McpTask:
         identity, now = instance.identity, self._context.clock()
         task_id = f"{identity.agent_type}.{identity.instance_id}.{report.run_id}"
         created = time_of(report.run_id)
@@ -153,17 +152,17 @@ class AgentTools:
             if report.status == "cancelled":
                 return McpTask(task_id, "cancelled", created, now, ttl_ms)
             return McpTask(task_id, "completed", created, now, ttl_ms, answer=_answer(report))
-        asked = _asked(report)
-        if asked is None:
+        question = await question_of(instance, report)
+        if question is None:
             return McpTask(task_id, "working", created, now, message=f"the run is {report.status}")
-        request: JsonObject = {"method": "elicitation/create", "params": _elicitation(identity.agent_type, asked)}
+        request: JsonObject = {"method": "elicitation/create", "params": _elicitation(question)}
         return McpTask(
             task_id,
             "input_required",
             created,
             now,
             message="a person has to approve a call",
-            requests={asked.call: request},
+            requests={question.key: request},
         )
 
 
@@ -177,25 +176,19 @@ def _tool(agent: ListedAgent) -> McpTool:
     return McpTool(agent.agent_type, agent.description, CallArguments.model_json_schema(), {}, _OUTPUT)
 
 
-def _asked(report: RunReport) -> ApprovalAwaited | None:
-    """Return the approval that a run waits for, None when it waits for nobody."""
-    awaited = None if isinstance(report, RunResult) else report.awaited
-    return awaited if isinstance(awaited, ApprovalAwaited) else None
-
-
-def _elicitation(agent_type: str, asked: ApprovalAwaited) -> JsonObject:
+def _elicitation(question: Question) -> JsonObject:
+    asked, agent_type = question.asked, question.asker.identity.agent_type
     described = f"{agent_type} wants to call {asked.tool} with {dict(asked.arguments)}. Approve?"
     return {"mode": "form", "message": described, "requestedSchema": _APPROVAL}
 
 
-def _answer(report: RunReport) -> McpAnswer:
+def _answer(report: RunReport, question: Question | None = None) -> McpAnswer:
     """Return what a run answered, or its status if it has not ended, or why it failed."""
     shown: Mapping[str, Any] = report.to_json()
     known = {name: shown[name] for name in ("run_id", "instance_id", "status", "output") if name in shown}
     if isinstance(report, RunResult):
         return McpAnswer(report.output or "", _failure(report), known)
-    asked = _asked(report)
-    waits = "" if asked is None else f": a person has to approve a call of {asked.tool}"
+    waits = "" if question is None else f": a person has to approve a call of {question.call}"
     return McpAnswer(
         f"The run {report.run_id} of instance {known['instance_id']} is {report.status}{waits}.", None, known
     )
