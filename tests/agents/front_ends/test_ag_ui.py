@@ -176,6 +176,45 @@ async def test_a_call_that_is_not_approved_is_not_made(
     assert pay.asked == []
 
 
+async def test_what_a_delegate_asks_interrupts_its_caller_s_run_and_is_answered_in_its_thread(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "WAIT_S", 0)
+    monkeypatch.setattr(event_stream, "MAX_QUIET", 1_000)
+    pay = Upstream("pay", idempotent=False)
+    chat = {
+        "boss": SteppedChat(calls(("delegate", {"agent": "clerk", "input": "pay"})), says("Both are paid.")),
+        "clerk": SteppedChat(calls(PAY), calls(("pay", {"order": "AB-2"})), says("Paid.")),
+    }
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk=CLERK), chat=chat, upstreams=[pay])
+    context = await context_of(deployment)
+    path = "/v1/agents/acme/boss/ag-ui"
+    events = await sent(context, wanted(), path=path)
+    delegated = next(event for event in events if event["type"] == "TOOL_CALL_START")
+    for number, order in enumerate(("AB-1", "AB-2"), start=2):
+        [interrupt] = events[-1]["outcome"]["interrupts"]
+        asked = interrupt["metadata"]["retain"]
+        assert (interrupt["toolCallId"], interrupt["message"]) == (
+            delegated["toolCallId"],
+            "May pay by clerk be called?",
+        )
+        assert (asked["agent_type"], asked["tool"], asked["arguments"]) == ("clerk", "pay", {"order": order})
+        read_again = [event for _, event in await read(await posted(context, wanted(), path=path))]
+        assert read_again[-1] == events[-1] | {"runId": "r1"}, "whoever reconnects meanwhile reads the question again"
+        answer = {"interruptId": interrupt["id"], "status": "resolved", "payload": {"approved": True}}
+        events = await sent(context, wanted(runId=f"r{number}", resume=[answer]), path=path)
+        assert "TOOL_CALL_START" not in kinds(events)
+        await deployment.settled()
+    assert (text_of(events), events[-1]["outcome"]) == (["Both are paid."], {"type": "success"})
+    assert [arguments["order"] for arguments, _ in pay.asked] == ["AB-1", "AB-2"]
+    again = await sent(context, wanted(runId="r3", resume=[answer]), path=path)
+    assert text_of(again) == ["Both are paid."], "the same answer again changes nothing"
+    elsewhere = {**answer, "interruptId": answer["interruptId"].replace(asked["run_id"], "0" * 26)}
+    for resume, thread in (([elsewhere], "desk"), ([answer], "phone")):
+        with pytest.raises(NotFound):
+            await posted(context, wanted(runId="r4", threadId=thread, resume=resume), path=path)
+
+
 async def test_a_user_s_token_reaches_their_own_threads_and_answers_no_approval(deploy: Deploy, agents: Agents) -> None:
     pay = Upstream("pay", idempotent=False)
     deployment = deploy(agents(clerk=CLERK), upstreams=[pay], chat=SteppedChat(calls(PAY)))

@@ -17,6 +17,7 @@ from retain.agents.calls.fields import Fields
 from retain.agents.calls.requests import BEGINNING
 from retain.agents.calls.run_request import RunReference
 from retain.agents.execution.stream import CLOSING
+from retain.agents.front_ends.question import Question
 from retain.json_text import Json, JsonObject
 
 PROTOCOL_VERSION = "1.0"
@@ -52,15 +53,28 @@ class AgUiRun:
     ignored: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What an answer is about: a call of the run, and whether it is the question of the delegate that the call began."""
+
+    call: str
+    delegated: bool = False
+
+    def is_asked_by(self, event: RunStreamEvent) -> bool:
+        """Return whether an event is where the run asked, or began to wait for the delegate that did."""
+        name = "run.suspended" if self.delegated else "approval.requested"
+        return event.name == name and event.data.get("call") == self.call
+
+
 class AgUiEncoding:
     """The events of one run, in order, as one stream.
 
     reference: Retain's own names of the run. after: the id of the last event that the client has; those up to it are not
-    sent again. answered: the call whose answer begins the stream: what came before the question is not sent again.
+    sent again. answered: the question whose answer begins the stream: what came before it is not sent again.
     """
 
     def __init__(
-        self, run: AgUiRun, reference: RunReference, *, after: int = BEGINNING, answered: str | None = None
+        self, run: AgUiRun, reference: RunReference, *, after: int = BEGINNING, answered: Answered | None = None
     ) -> None:
         self._run = run
         self._reference = reference
@@ -72,6 +86,7 @@ class AgUiEncoding:
         self._rewritten: dict[int, int] = {}
         self._step: int | None = None
         self._asked: RunStreamEvent | None = None
+        self._suspended: RunStreamEvent | None = None
         self._calls: set[str] = set()
         self.ended = False
 
@@ -91,7 +106,7 @@ class AgUiEncoding:
             if event.id is not None:
                 self._id = event.id
             if self._answered is not None:
-                if event.name == "approval.requested" and event.data.get("call") == self._answered:
+                if self._answered.is_asked_by(event):
                     self._answered = self._step = None
                 continue
             if self._id <= self._after and (event.id is not None or self._id < self._after):
@@ -100,6 +115,24 @@ class AgUiEncoding:
                 yield AgUiEvent(content, event.id if number == len(sent) else None)
         if self._asked is not None and news.status == "waiting" and self._answered is None:
             yield from map(AgUiEvent, self._interrupted(self._asked))
+
+    @property
+    def awaits_delegate(self) -> bool:
+        """Whether the run waits for a delegate, by the events that were encoded: a person may be asked there."""
+        return self._suspended is not None and self._answered is None and not self.ended
+
+    def asked_below(self, question: Question) -> Iterator[AgUiEvent]:
+        """Yield the end of AG-UI's run whose delegate, or a delegate of that one, asks a person."""
+        if self._suspended is not None:
+            call, identity = Fields(self._suspended.data), question.asker.identity
+            asked = question.asked
+            named = RunReference(question.run_id, identity.agent_type, identity.instance_id)
+            interrupt = {
+                **self._interrupt(call, f"May {question.call} be called?", asked.expires_at_ms),
+                "id": delegated_interrupt_id(self._reference.run_id, call.text("call"), named, asked.call),
+                "metadata": {"retain": {**named.to_json(), **asked.to_json()}},
+            }
+            yield from map(AgUiEvent, self._interrupts(interrupt))
 
     def broken_off(self, code: str, message: str) -> Iterator[AgUiEvent]:
         """Yield the end of a stream whose run continues, or cannot be reached."""
@@ -131,6 +164,9 @@ class AgUiEncoding:
                 yield _custom(event)
             case "approval.answered":
                 self._asked = None
+                yield _custom(event)
+            case "run.suspended" | "run.resumed":
+                self._suspended = event if event.name == "run.suspended" else None
                 yield _custom(event)
             case "answer.dropped":
                 yield from self._end_message()
@@ -208,15 +244,23 @@ class AgUiEncoding:
     def _interrupted(self, asked: RunStreamEvent) -> Iterator[JsonObject]:
         """Yield the end of AG-UI's run that asks a person whether a call may be made."""
         data = Fields(asked.data)
-        expires = datetime.fromtimestamp(data.integer("expires_at_ms") / 1000, UTC)
-        interrupt: JsonObject = {
+        yield from self._interrupts(
+            self._interrupt(data, f"May {data.text('name')} be called?", data.integer("expires_at_ms"))
+        )
+
+    def _interrupt(self, data: Fields, message: str, expires_at_ms: int) -> JsonObject:
+        """Return the question about a call of the run. data: of the event that names the call."""
+        expires = datetime.fromtimestamp(expires_at_ms / 1000, UTC)
+        return {
             "id": interrupt_id(self._reference.run_id, data.text("call")),
             "reason": "tool_call",
-            "message": f"May {data.text('name')} be called?",
+            "message": message,
             "toolCallId": self._call_id(data),
             "responseSchema": _ANSWER_SCHEMA,
             "expiresAt": expires.isoformat(timespec="milliseconds").replace("+00:00", "Z"),
         }
+
+    def _interrupts(self, interrupt: JsonObject) -> Iterator[JsonObject]:
         yield from self._between_steps()
         self.ended = True
         yield self._finished({"type": "interrupt", "interrupts": [interrupt]})
@@ -249,6 +293,11 @@ class AgUiEncoding:
 def interrupt_id(run_id: str, call: str) -> str:
     """Return the id of the question about a call."""
     return f"{run_id}:{call}"
+
+
+def delegated_interrupt_id(run_id: str, call: str, delegate: RunReference, asked: str) -> str:
+    """Return the id of a question that a delegate asks. call: of the run that waits for it. asked: the delegate's call."""
+    return ":".join((interrupt_id(run_id, call), delegate.agent_type, delegate.instance_id, delegate.run_id, asked))
 
 
 def _custom(event: RunStreamEvent) -> JsonObject:

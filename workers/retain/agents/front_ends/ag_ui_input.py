@@ -6,6 +6,7 @@ Source: https://docs.ag-ui.com/spec/1.0/basic/run-input
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
@@ -13,11 +14,11 @@ from pydantic.alias_generators import to_camel
 
 from retain.agents.calls.asked import AskedRun, UserBody
 from retain.agents.calls.requests import AnswerRequest
-from retain.agents.front_ends.ag_ui_events import AgUiRun
+from retain.agents.front_ends.ag_ui_events import AgUiRun, Answered
 from retain.agents.front_ends.messages import ReadMessage, newest_files, newest_question
 from retain.agents.front_ends.parts import ContentPart
 from retain.errors import InvalidInput
-from retain.identifiers import ULID
+from retain.identifiers import ULID, check_agent_type, check_instance_id
 from retain.routing.bodies import BodyModel, problems_of
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -62,6 +63,20 @@ class _Approval(BodyModel):
     reason: str | None = Field(default=None, max_length=1000)
 
 
+@dataclass(frozen=True, slots=True)
+class AgUiReply:
+    """The answer to what a run asks, or a delegate for which it waits.
+
+    run_id, answered: of the run that the stream continues, and of its call. request: for the run that asks, which is that of
+    `delegate` (the type of an agent and an instance) if there is one.
+    """
+
+    run_id: str
+    answered: Answered
+    request: AnswerRequest
+    delegate: tuple[str, str] | None = None
+
+
 class AgUiInput(_AgUiModel):
     """The body of a request of AG-UI's HttpAgent. thread_id: the instance. run_id: makes a repeated request the same run."""
 
@@ -100,7 +115,7 @@ class AgUiInput(_AgUiModel):
             files=newest_files(messages),
         )
 
-    def answer(self, by: str) -> AnswerRequest | None:
+    def answer(self, by: str) -> AgUiReply | None:
         """Return the answer to what a run asks, None for a request without one. by: who sends it.
 
         Raises: InvalidInput (code `invalid_body`).
@@ -110,19 +125,34 @@ class AgUiInput(_AgUiModel):
         if len(self.resume) > 1:
             raise InvalidInput("a run asks one question at a time", code="invalid_body", problems=["resume: one entry"])
         given = self.resume[0]
-        run_id, _, call = given.interrupt_id.partition(":")
-        if ULID.fullmatch(run_id) is None or not call:
-            problems = ["resume.0.interruptId: the id of no question"]
-            raise InvalidInput("the body does not fit", code="invalid_body", problems=problems)
+        run_id, call, delegate, asked = _named(given.interrupt_id)
         if given.status == "cancelled":
-            return AnswerRequest(run_id, call, approved=False, by=by, reason="the question was dismissed")
-        approval = _read(_Approval, given.payload, ("resume", "0", "payload"))
-        return AnswerRequest(run_id, call, approval.approved, by, approval.reason)
+            request = AnswerRequest(*asked, approved=False, by=by, reason="the question was dismissed")
+        else:
+            approval = _read(_Approval, given.payload, ("resume", "0", "payload"))
+            request = AnswerRequest(*asked, approval.approved, by, approval.reason)
+        return AgUiReply(run_id, Answered(call, delegated=delegate is not None), request, delegate)
 
     def _wishes(self) -> _Wishes:
         props = self.forwarded_props
         wishes = props.get("retain") if isinstance(props, dict) else None
         return _Wishes() if wishes is None else _read(_Wishes, wishes, ("forwardedProps", "retain"))
+
+
+def _named(interrupt_id: str) -> tuple[str, str, tuple[str, str] | None, tuple[str, str]]:
+    """Return the run that a question interrupts, its call, the delegate that asks if one does, and that run and call.
+
+    Raises: InvalidInput (code `invalid_body`).
+    """
+    parts = interrupt_id.split(":")
+    run_id, call, agent_type, instance_id, asker, asked = (*parts, *[""] * 6)[:6]
+    if ULID.fullmatch(run_id) is not None and call:
+        if len(parts) == 2:
+            return run_id, call, None, (run_id, call)
+        if len(parts) == 6 and ULID.fullmatch(asker) is not None and asked:
+            return run_id, call, (check_agent_type(agent_type), check_instance_id(instance_id)), (asker, asked)
+    problems = ["resume.0.interruptId: the id of no question"]
+    raise InvalidInput("the body does not fit", code="invalid_body", problems=problems)
 
 
 def _read(model: type[Model], value: object, place: Sequence[str]) -> Model:

@@ -16,8 +16,9 @@ from retain.agents.calls.run_request import RunReference
 from retain.agents.context import AgentsContext
 from retain.agents.execution.event_stream import followed, last_event_id, nothing_follows, streamed
 from retain.agents.execution.stream import KEEP_ALIVE, RETRY_MS
-from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun
+from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun, Answered
 from retain.agents.front_ends.ag_ui_input import AgUiInput
+from retain.agents.front_ends.question import Question, question_of
 from retain.errors import Forbidden, Unavailable
 from retain.http import Request, Response
 from retain.identifiers import check_instance_id
@@ -44,8 +45,12 @@ async def run_ag_ui(context: AgentsContext, request: TypedRequest[AgUiInput, Non
         if http.bound is not None:
             raise Forbidden("a user's token answers no approval: the application does", code="token_not_allowed")
         instance = await context.instance(request.tenant_id, agent_type, check_instance_id(body.thread_id))
-        await instance.answer(answer)
-        run_id, answered = answer.run_id, answer.call
+        asker = instance
+        if answer.delegate is not None:
+            await instance.show(answer.run_id)  # the run of the thread, which the stream continues
+            asker = await context.instance(request.tenant_id, *answer.delegate)
+        await asker.answer(answer.request)
+        run_id, answered = answer.run_id, answer.answered
     if after != BEGINNING and await nothing_follows(instance, run_id, after):
         return Response(204, "")
     return ag_ui_stream(instance, run_id, body.run, after, answered)
@@ -66,7 +71,7 @@ def ag_ui_run_stream(instance: InstanceClient, run_id: str, after: int) -> Respo
 
 
 def ag_ui_stream(
-    instance: InstanceClient, run_id: str, named: AgUiRun, after: int, answered: str | None = None
+    instance: InstanceClient, run_id: str, named: AgUiRun, after: int, answered: Answered | None = None
 ) -> Response:
     """Return the response that streams a run as AG-UI's events. named, after, answered: as in `AgUiEncoding`."""
     identity = instance.identity
@@ -85,15 +90,25 @@ async def _pieces(instance: InstanceClient, run_id: str, encoding: AgUiEncoding)
         async for news in followed(instance, run_id):
             if news is None:
                 yield KEEP_ALIVE
-                continue
-            for event in encoding.encode(news):
-                yield event.text()
+            else:
+                for event in encoding.encode(news):
+                    yield event.text()
+            question = await _asked_below(instance, run_id) if encoding.awaits_delegate else None
+            if question is not None:
+                for event in encoding.asked_below(question):
+                    yield event.text()
             if encoding.ended:
                 return
     except Unavailable as error:
         end = (error.code, error.message)
     for event in encoding.broken_off(*end):
         yield event.text()
+
+
+async def _asked_below(instance: InstanceClient, run_id: str) -> Question | None:
+    """Return what a delegate for which the run waits asks a person, None when none does. Raises: Unavailable."""
+    question = await question_of(instance, await instance.show(run_id))
+    return question if question is not None and question.delegated else None
 
 
 AG_UI: Resource[AgentsContext] = Resource(

@@ -60,8 +60,8 @@ class Completion:
         """
         if question is not None:
             return (
-                f"This waits until a person approves the call of {question.call} (call {question.asked.call}): answer it with"
-                f" POST {_address(question.asker.identity, question.run_id)}/resume."
+                f"This waits until a person approves the call of {question.call} (call {question.asked.call}): answer it"
+                f" with POST {_address(question.asker.identity, question.run_id)}/resume."
             )
         run = _address(self.identity, self.run_id)
         awaited = None if isinstance(report, RunResult) else report.awaited
