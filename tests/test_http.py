@@ -52,6 +52,14 @@ def test_a_body_whose_texts_or_numbers_are_invalid_is_refused(body: str) -> None
     assert raised.value.code == "malformed_json"
 
 
+@pytest.mark.parametrize("body", ['{"a": 1, "a": 1}', '[{"b": {"c": 1, "d": 2, "\\u0063": 3}}]'])
+def test_a_body_that_names_a_member_twice_is_refused_and_says_so(body: str) -> None:
+    with pytest.raises(InvalidInput) as raised:
+        _request(body).json()
+    assert raised.value.code == "malformed_json"
+    assert "two members of one name" in raised.value.message
+
+
 @pytest.mark.parametrize(
     ("body", "value"),
     [

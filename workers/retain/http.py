@@ -11,7 +11,7 @@ from retain import errors
 from retain.application_keys.origins import CallingPage
 from retain.application_keys.scope import KeyScope
 from retain.application_keys.tokens import BoundUser
-from retain.json_text import read_strict_json
+from retain.json_text import RepeatedName, read_strict_json
 from retain.limits.rates import Rates
 from retain.limits.room import Lease
 from retain.ports import HeldBody
@@ -100,11 +100,13 @@ class Request:
     def json(self) -> Any:
         """Return the parsed body.
 
-        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely, and for what no
-            store can hold.
+        Raises: InvalidInput (code `malformed_json`), also for a body nested too deeply to be read safely, one with two
+            members of one name in an object, and for what no store can hold.
         """
         try:
             return read_strict_json(self.body)
+        except RepeatedName as error:
+            raise errors.InvalidInput(f"the body is not valid JSON: {error}", code="malformed_json") from error
         except ValueError as error:
             raise errors.InvalidInput("the body is not valid JSON", code="malformed_json") from error
 

@@ -43,6 +43,21 @@ class NestedTooDeeply(ValueError):
         super().__init__(f"nested deeper than {levels} levels")
 
 
+class RepeatedName(ValueError):
+    """An object has two members of one name."""
+
+    def __init__(self) -> None:
+        super().__init__("an object has two members of one name")
+
+
+def distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these members. Raises: RepeatedName: of two of one name, some readers take the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RepeatedName
+    return found
+
+
 def read_json(text: str, *, levels: int = MAX_NESTING, on_pairs: OnPairs | None = None) -> object:
     """Return the value of a JSON text from outside.
 
@@ -57,9 +72,10 @@ def read_json(text: str, *, levels: int = MAX_NESTING, on_pairs: OnPairs | None 
 def read_strict_json(text: str) -> object:
     """Return the value of a JSON text from outside, all of which a store can hold.
 
-    Raises: as `read_json`, also for NaN and infinite numbers, and for a text that is not Unicode: half of a surrogate pair.
+    Raises: as `read_json`, also for NaN and infinite numbers, and for a text that is not Unicode: half of a surrogate pair;
+        RepeatedName. Source: https://www.rfc-editor.org/rfc/rfc7493#section-2.3
     """
-    value = read_json(text)
+    value = read_json(text, on_pairs=distinct)
     check_storable(text)
     return value
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from retain.json_text import MAX_NESTING, read_json
+from retain.json_text import MAX_NESTING, RepeatedName, distinct, read_json
 
 MAX_VALUE_CHARACTERS = 256 * 1024
 """Longest value that is kept, in characters of JSON: a message of 32 KiB, every character of it escaped, has fewer."""
@@ -43,11 +43,12 @@ async def read_members(pieces: AsyncIterator[bytes], listed: str) -> AsyncIterat
     """Yield the members of a JSON object in order; for the member `listed`, if it is a list, [] and then its items.
 
     A value that is too long is yielded as `Oversized`.
-    Raises: ValueError when the text is not UTF-8 or not a JSON object, nested too deeply, or has `listed` twice.
+    Raises: ValueError when the text is not UTF-8 or not a JSON object, nested too deeply, or has two members of one
+        name in an object.
     """
     text = _Text(pieces)
     await text.expect("{")
-    seen = False
+    seen: set[str] = set()
     closed = await text.skip("}")
     while not closed:
         if await text.ahead() != '"':
@@ -56,9 +57,9 @@ async def read_members(pieces: AsyncIterator[bytes], listed: str) -> AsyncIterat
         if not isinstance(name, str):
             raise ValueError("a member's name is too long")
         await text.expect(":")
-        if name == listed and seen:
-            raise ValueError(f"the object has {listed} twice")
-        seen = seen or name == listed
+        if name in seen:
+            raise RepeatedName
+        seen.add(name)
         if name == listed and await text.skip("["):
             yield Member(name, [], item=False)
             ended = await text.skip("]")
@@ -113,7 +114,7 @@ class _Text:
         """Read one value and return it parsed."""
         first = await self.ahead()
         whole = await (self._scalar() if first not in ('"', "[", "{") else self._marked())
-        return read_json(whole) if isinstance(whole, str) else whole
+        return read_json(whole, on_pairs=distinct) if isinstance(whole, str) else whole
 
     async def _scalar(self) -> str | Oversized:
         kept = _Kept()
