@@ -116,3 +116,47 @@ def test_a_violation_shows_a_short_rule_and_names_a_long_one() -> None:
     long = compile_schema({"enum": ["one" * 100]})(1)
     assert long is not None
     assert long.problem == "it breaks the schema's rule 'enum'"
+
+
+@pytest.mark.parametrize("divisor", [0, 0.0, -2])
+def test_a_divisor_that_divides_nothing_is_refused(divisor: float) -> None:
+    with pytest.raises(ValueError, match="multipleOf must be above 0"):
+        compile_schema({"properties": {"a": {"multipleOf": divisor}}})
+
+
+@pytest.mark.parametrize("schema", [{"maximum": float("inf")}, {"enum": [float("nan")]}], ids=["infinite", "NaN"])
+def test_a_schema_with_what_json_has_no_numbers_for_is_refused(schema: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not a usable JSON Schema"):
+        compile_schema({"properties": {"a": schema}})
+
+
+def test_a_number_with_which_a_rule_cannot_be_computed_is_a_violation() -> None:
+    violation = compile_schema({"properties": {"a": {"multipleOf": 0.01}}})({"a": 10**400})
+    assert violation is not None
+    assert "too large" in violation.problem
+
+
+@pytest.mark.parametrize(
+    ("schema", "fitting", "breaking"),
+    [
+        pytest.param(
+            {"prefixItems": [{"type": "integer"}, {"type": "string"}]}, [1, "a", None], ["a"], id="prefixItems"
+        ),
+        pytest.param(
+            {"prefixItems": [{"type": "integer"}], "items": {"type": "string"}}, [1, "a"], [1, 2], id="and items"
+        ),
+        pytest.param({"prefixItems": [{}], "items": False}, [1], [1, 2], id="and no more"),
+        pytest.param({"dependentRequired": {"a": ["b"]}}, {"a": 1, "b": 1}, {"a": 1}, id="dependentRequired"),
+        pytest.param(
+            {"dependentSchemas": {"a": {"required": ["b"]}}, "allOf": [{"required": ["c"]}]},
+            {"a": 1, "b": 1, "c": 1},
+            {"a": 1, "c": 1},
+            id="dependentSchemas",
+        ),
+        pytest.param({"minContains": 0, "contains": {"type": "string"}, "maxItems": 1}, [1], [1, 2], id="minContains"),
+    ],
+)
+def test_keywords_of_later_drafts_are_checked(schema: dict[str, Any], fitting: object, breaking: object) -> None:
+    check = compile_schema({"properties": {"value": schema}})
+    assert check({"value": fitting}) is None
+    assert check({"value": breaking}) is not None

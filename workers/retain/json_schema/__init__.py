@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ _NAMED_SCHEMAS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
 )
 """The keywords whose names are somebody's own, not keywords."""
+_DEPENDENT = ("dependentRequired", "dependentSchemas")
+"""What `dependencies` was divided into. Source: https://json-schema.org/draft/2019-09/release-notes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +49,15 @@ class _RefusedReferences(dict[str, Callable[[str], Any]]):
 def compile_schema(schema: Mapping[str, object]) -> Check:
     """Return a function that returns a value's first violation of the schema, or None.
 
-    Understands drafts 4, 6, 7 and 2019-09. Defaults are not filled in. References may point only inside the schema.
+    Understands drafts 4, 6 and 7, and of 2019-09 and 2020-12 `dependentRequired`, `dependentSchemas`, `minContains: 0` and
+    `prefixItems`; other keywords that they added are not checked. Defaults are not filled in. References may point only
+    inside the schema.
 
     Patterns are `retain.text_patterns.TextPattern`; no text is searched that is too long for them, or of a format and too
     long: that is a violation.
 
-    A value that needs more than `MAX_STEPS` references, or references without end, is a violation too.
+    A value that needs more than `MAX_STEPS` references, or references without end, is a violation too, and so is a number
+    with which the rule of another cannot be computed.
 
     Raises: ValueError for a schema that cannot be compiled; it says so if that has too many rules, or too many levels.
     Source: https://horejsek.github.io/python-fastjsonschema/
@@ -63,7 +69,8 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
 
     steps = _SchemaSteps()
     try:
-        validate, patterns = generated(_separated(dict(schema)), _RefusedReferences(), steps.take)
+        json.dumps(dict(schema), allow_nan=False)
+        validate, patterns = generated(_rewritten(dict(schema)), _RefusedReferences(), steps.take)
         patterns.update({written: _linear(written, compiled) for written, compiled in patterns.items()})
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError, SyntaxError, re.error) as error:
         # fastjsonschema does not validate the schema itself: an invalid one can raise anything.
@@ -78,22 +85,30 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
             return _described(error.path, error.rule, error.rule_definition)
         except (RecursionError, _TooManySteps):
             return Violation("", "the schema's references take too many steps to check it")
+        except ArithmeticError:
+            return Violation("", "it has a number that is too large for the schema's rules")
         return None
 
     return check
 
 
 def _excess(error: Exception) -> str:
-    """Return of what a schema has too much, "" for one that is invalid.
+    """Return of what a schema has too much, or which rule nothing can meet; "" for one that is invalid.
 
     Python compiles at most 20 loops, and 100 blocks, in one another.
     """
     from retain.json_schema.code import TooManyRules
 
+    if isinstance(error, _ImpossibleRule):
+        return f": {error}"
     if isinstance(error, TooManyRules):
         return ": it has too many rules, or too many levels of them"
     nested = isinstance(error, RecursionError | IndentationError) or "nested blocks" in str(error)
     return ": it is nested too deeply" if nested else ""
+
+
+class _ImpossibleRule(ValueError):
+    """A rule that no value can be checked against."""
 
 
 class _TooManySteps(Exception):
@@ -146,31 +161,41 @@ def _linear(written: str, compiled: re.Pattern[str]) -> _SearchedPattern | _Form
     return _FormatPattern(compiled) if own else _SearchedPattern(written)
 
 
-def _separated(schema: Any) -> Any:
-    """Return the schema with `required` in a part of its own, where it means the same, if it has `patternProperties`.
+def _rewritten(schema: Any) -> Any:
+    """Return a schema that means the same, in the keywords that the compiler knows.
 
-    Next to them the compiler would try each pattern on each required name, with Python's engine.
+    `required` is in a part of its own next to `patternProperties`: the compiler would try each pattern on each required name
+    there, with Python's engine. Raises: _ImpossibleRule for a divisor that is not above 0.
     """
     if isinstance(schema, list):
-        return [_separated(part) for part in schema]
+        return [_rewritten(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
     parts = {name: _part(name, part) for name, part in schema.items()}
-    if isinstance(parts.get("patternProperties"), dict) and isinstance(parts.get("allOf", []), list):
-        required = {"required": parts.pop("required")} if "required" in parts else {}
-        return {**parts, "allOf": [*parts.get("allOf", []), required]} if required else parts
-    return parts
+    if not parts.get("multipleOf", 1) > 0:
+        raise _ImpossibleRule("multipleOf must be above 0")
+    if isinstance(parts.get("prefixItems"), list):  # `items` is then for those after them
+        following = {"additionalItems": parts.pop("items")} if "items" in parts else {}
+        parts |= {"items": parts.pop("prefixItems"), **following}
+    if parts.get("minContains") == 0:
+        parts.pop("contains", None)
+    split = [{"dependencies": parts.pop(name)} for name in _DEPENDENT if isinstance(parts.get(name), dict)]
+    if isinstance(parts.get("patternProperties"), dict) and "required" in parts:
+        split.append({"required": parts.pop("required")})
+    if not split:
+        return parts
+    return {**parts, "allOf": [*parts.get("allOf", []), *split]}
 
 
 def _part(keyword: str, part: Any) -> Any:
     if keyword in _NAMED_SCHEMAS and isinstance(part, dict):
-        return {name: _separated(schema) for name, schema in part.items()}
-    return part if keyword in _VALUES else _separated(part)
+        return {name: _rewritten(schema) for name, schema in part.items()}
+    return part if keyword in _VALUES else _rewritten(part)
 
 
 def _described(path: list[str], rule: str | None, shown: str | None) -> Violation:
     pointer = "".join(f"/{part}" for part in path[1:])[:_MAX_SHOWN]
-    problem = f"it breaks the schema's rule '{rule}'"
+    problem = "nothing is allowed there" if rule is None else f"it breaks the schema's rule '{rule}'"
     return Violation(pointer, problem if shown is None else f"{problem}: {shown}")
 
 
