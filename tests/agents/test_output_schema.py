@@ -60,6 +60,24 @@ async def test_an_answer_that_breaks_the_schema_is_asked_for_again_and_then_fail
     assert (repaired["status"], repaired["output"]) == ("completed", '{"approved": true}')
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param('{"approved": true, "by": NaN}', id="NaN"),
+        pytest.param('{"approved": true, "by": 1e999}', id="infinite"),
+        pytest.param(r'{"approved": true, "by": "\ud83d"}', id="half a character"),
+        pytest.param('{"approved": false, "approved": true}', id="a name twice"),
+    ],
+)
+async def test_an_answer_that_others_cannot_read_as_json_is_asked_for_again(
+    deploy: Deploy, agents: Agents, answer: str
+) -> None:
+    chat = SteppedChat(says(answer), says('{"approved": true}'))
+    deployment = deploy(agents(clerk={}), chat=CheckedChat(chat))
+    repaired = await deployment.run("clerk", "hello", output_schema=VERDICT)
+    assert (repaired["status"], repaired["output"]) == ("completed", '{"approved": true}')
+
+
 async def test_the_schema_belongs_to_the_request(deploy: Deploy, agents: Agents) -> None:
     chat = SteppedChat(says('{"approved": true}'))
     deployment = deploy(agents(clerk={}), chat=CheckedChat(chat))

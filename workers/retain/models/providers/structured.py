@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from retain.errors import InvalidInput, RetainError, SchemaMismatch
 from retain.json_schema import Check, compile_schema
-from retain.json_text import read_json
+from retain.json_text import RepeatedName, read_strict_json
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, spent, usage_of
 from retain.models.providers.openai import cut_off
 from retain.models.providers.tool_calls import usable
@@ -77,7 +77,9 @@ def _matching(reply: ChatReply, check: Check) -> ChatReply:
     fenced = _FENCED.fullmatch(reply.content)
     text = fenced[1] if fenced else reply.content
     try:
-        value = read_json(text)
+        value = read_strict_json(text)  # what is answered can be read by others, and stored
+    except RepeatedName as error:
+        raise _mismatch(reply, "", str(error)) from None
     except ValueError:
         raise _mismatch(reply, "", "it is not JSON") from None  # the cause quotes the text
     if not isinstance(value, dict):
