@@ -229,6 +229,15 @@ async def test_an_error_is_read_by_its_code_and_message(error: RetainError) -> N
     assert json.loads(event.content) == {"error": {"code": error.code, "message": error.message}}
 
 
+@pytest.mark.parametrize("letter", ["x", '"', "é", "\U0001f600"])
+async def test_a_long_error_is_cut_as_an_answer_is_and_stays_json(letter: str) -> None:
+    content = (await answer_of(Unavailable(letter * 50_000))).content
+    assert MAX_RESULT_BYTES - 24 < len(content) <= MAX_RESULT_BYTES
+    error = json.loads(content)["error"]
+    assert error["code"] == "unavailable"
+    assert set(error["message"].removesuffix(" [cut]")) == {letter}
+
+
 async def test_an_unexpected_error_is_data_too_and_its_words_stay_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     event = await answer_of(ZeroDivisionError("secret internals"))
     assert (event.failed, json.loads(event.content)["error"]["code"]) == (True, "internal")

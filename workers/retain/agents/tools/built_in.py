@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from traceback import format_exception
@@ -28,6 +29,8 @@ from retain.models.unicode import valid_text
 
 MAX_RESULT_BYTES = 32 * 1024
 """Longest answer of a tool that the model reads, in bytes."""
+CUT = " [cut]"
+"""What follows a text of which the rest is left out."""
 MAX_TRACEBACK_CHARACTERS = 4_000
 """How much of a failing tool's traceback the timeline keeps."""
 
@@ -130,7 +133,7 @@ def answered(name: str, result: ToolResult, context: CallContext) -> ToolAnswere
     """Return what a tool answered as an event, cut to what a model reads."""
     content = valid_text(result.content)
     if len(content.encode()) > MAX_RESULT_BYTES:
-        content = content.encode()[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + " [cut]"
+        content = content.encode()[:MAX_RESULT_BYTES].decode("utf-8", "ignore") + CUT
     return ToolAnswered(
         context.turn,
         context.index,
@@ -143,6 +146,13 @@ def answered(name: str, result: ToolResult, context: CallContext) -> ToolAnswere
     )
 
 
+def shortened(text: str, excess: int) -> str:
+    """Return a text with a mark of a cut, and by at least so many characters shorter in JSON."""
+    room = len(json.dumps(text)) - excess - len(CUT)
+    fitting = bisect_right(range(len(text)), room, key=lambda length: len(json.dumps(text[:length])))
+    return text[: max(0, fitting - 1)] + CUT
+
+
 def _traceback(error: Exception) -> str:
     """Return the end of the error's traceback, which names the error, without secrets."""
     return valid_text(redact_failure("".join(format_exception(error))[-MAX_TRACEBACK_CHARACTERS:]))
@@ -150,6 +160,9 @@ def _traceback(error: Exception) -> str:
 
 def _refused(name: str, error: RetainError, context: CallContext) -> ToolAnswered:
     content = json.dumps({"error": {"code": error.code, "message": error.message}})
+    if len(content) > MAX_RESULT_BYTES:
+        message = shortened(error.message, len(content) - MAX_RESULT_BYTES)
+        content = json.dumps({"error": {"code": error.code, "message": message}})
     return ToolAnswered(context.turn, context.index, name, content, failed=True)
 
 

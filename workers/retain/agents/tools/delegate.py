@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 
 from retain.agents.calls.report import RunResult
@@ -15,6 +14,7 @@ from retain.agents.tools.built_in import (
     CallSuspended,
     ToolResult,
     refuse_unknown,
+    shortened,
     text_argument,
 )
 from retain.agents.tools.delegation import DELEGATE, Delegation
@@ -26,7 +26,6 @@ from retain.roles.principals import agent_of_type
 
 MAX_DEPTH = 3
 """How many runs may be above a run."""
-_CUT = " [cut]"
 _FILES = {
     "type": "array",
     "items": {"type": "string"},
@@ -136,12 +135,5 @@ def answer_of(result: RunResult) -> ToolResult:
     }
     text = json.dumps(answer)
     if result.output is not None and len(text) > MAX_RESULT_BYTES:
-        text = json.dumps({**answer, "output": _cut(result.output, len(text) - MAX_RESULT_BYTES)})
+        text = json.dumps({**answer, "output": shortened(result.output, len(text) - MAX_RESULT_BYTES)})
     return ToolResult(text, tokens=result.usage.tokens, delegations=1 + result.usage.delegations)
-
-
-def _cut(output: str, excess: int) -> str:
-    """Return the output with a mark of a cut, and by at least so many characters shorter in JSON."""
-    room = len(json.dumps(output)) - excess - len(_CUT)
-    fitting = bisect_right(range(len(output)), room, key=lambda length: len(json.dumps(output[:length])))
-    return output[: max(0, fitting - 1)] + _CUT
