@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.clients.canned import ENDED, STARTED, Server, standing, streamed
+from tests.clients.canned import COMPLETED, ENDED, SPENT, STARTED, Server, problem, standing, streamed
 
 PAGE = "<html><title>Sign in</title></html>"
 
@@ -177,3 +177,27 @@ def test_a_redirect_is_one_error_that_names_where_it_leads(library: Any, kind: s
     with pytest.raises(library.RetainError, match=r"login\.example") as failed:
         server.calling(kind, lambda retain: retain.memories.delete("x"))
     assert (failed.value.code, failed.value.status, len(server.sent)) == ("unexpected_answer", 302, 1)
+
+
+def waiting(**awaited: Any) -> httpx.Response:
+    run = {"run_id": "1", "instance_id": "desk", "status": "waiting", "waiting_for": awaited}
+    return httpx.Response(200, json=run)
+
+
+DELEGATE = {"kind": "delegate", "call": "1.0", "run_id": "2", "agent_type": "clerk", "instance_id": "1.clerk"}
+APPROVAL = {"kind": "approval", "call": "1.0", "tool": "pay", "arguments": {}, "expires_at_ms": 1}
+
+
+def test_whoever_waits_for_a_run_learns_that_its_delegate_waits_for_an_approval(library: Any, kind: str) -> None:
+    server = Server(library, waiting(**DELEGATE), waiting(**DELEGATE), waiting(**APPROVAL))
+    run = server.calling(kind, lambda retain: retain.runs.wait("boss", "desk", "1", poll_s=0.001))
+    assert (run.status, run.waiting_for.run_id) == ("waiting", "2")
+    assert [request.url.path for request in server.sent][1:] == ["/v1/agents/acme/clerk/instances/1.clerk/runs/2"] * 2
+
+
+@pytest.mark.parametrize("status", [403, 404])
+def test_a_delegate_that_whoever_waits_does_not_reach_is_waited_for(library: Any, kind: str, status: int) -> None:
+    refused = problem(status, "no_such_run")
+    server = Server(library, waiting(**DELEGATE), refused, httpx.Response(200, json=COMPLETED | SPENT))
+    run = server.calling(kind, lambda retain: retain.runs.wait("boss", "desk", "1", poll_s=0.001))
+    assert run.output == "done"

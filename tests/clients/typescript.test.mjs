@@ -45,6 +45,17 @@ test("a run whose answer is lost is sent again with the same key and body", asyn
   assert.equal(sent[0].headers.get("authorization"), "Bearer k");
 });
 
+test("whoever waits for a run learns that its delegate waits for an approval, if they reach it", async () => {
+  const waiting = (awaited) => Response.json({ run_id: "1", instance_id: "desk", status: "waiting", waiting_for: awaited });
+  const delegate = { kind: "delegate", call: "1.0", run_id: "2", agent_type: "clerk", instance_id: "1.clerk" };
+  const asked = client(waiting(delegate), waiting({ kind: "approval", call: "1.0", tool: "pay", arguments: {}, expires_at_ms: 1 }));
+  assert.equal((await asked.retain.runs.wait("boss", "desk", "1", { pollS: 0.001 })).waiting_for.run_id, "2");
+  assert.ok(asked.sent[1].url.endsWith("/v1/agents/acme/clerk/instances/1.clerk/runs/2"));
+  const ended = Response.json({ run_id: "1", instance_id: "desk", status: "completed", output: "done" });
+  const other = client(waiting(delegate), problem(403, "token_not_allowed"), ended);
+  assert.equal((await other.retain.runs.wait("boss", "desk", "1", { pollS: 0.001 })).output, "done");
+});
+
 test("a POST without a key whose answer is lost is not sent again", async () => {
   const { retain, sent } = client(new TypeError("fetch failed"));
   const body = { name: "shop", scopes: ["runs"] };

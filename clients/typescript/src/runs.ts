@@ -1,3 +1,4 @@
+import { RetainError } from "./errors.js";
 import { Pages } from "./pages.js";
 import { type Retries, sleep } from "./retries.js";
 import { RunStream } from "./run-stream.js";
@@ -84,7 +85,8 @@ export class Runs {
   /**
    * Return a run once it has ended or waits for an approval, or as it is when the time is up.
    *
-   * It is asked for every `pollS` seconds; a stream reports it sooner.
+   * A run whose delegate waits for an approval, or a delegate of that one, waits for it too: its `waiting_for` names the
+   * delegate's run. It is asked for every `pollS` seconds; a stream reports it sooner.
    */
   async wait(
     agentType: string,
@@ -96,9 +98,24 @@ export class Runs {
     const until = Date.now() + ((options.timeoutS ?? 600) - pollS) * 1000;
     for (;;) {
       const run = await this.get(agentType, instanceId, runId, options);
-      if (hasEnded(run) || run.waiting_for?.kind === "approval" || Date.now() > until) return run;
+      if (hasEnded(run) || (await this.waitsForAPerson(run, options)) || Date.now() > until) return run;
       await sleep(pollS, options.signal);
     }
+  }
+
+  private async waitsForAPerson(run: Run, options: { signal?: AbortSignal }): Promise<boolean> {
+    while (!hasEnded(run)) {
+      const awaited = run.waiting_for;
+      if (awaited?.kind !== "delegate") return awaited?.kind === "approval";
+      try {
+        run = await this.get(awaited.agent_type, awaited.instance_id, awaited.run_id, options);
+      } catch (error) {
+        // It is gone, or the token of a user does not reach it.
+        if (error instanceof RetainError && (error.status === 403 || error.status === 404)) return false;
+        throw error;
+      }
+    }
+    return false;
   }
 
   /** Return the tenant's runs, newest first. */

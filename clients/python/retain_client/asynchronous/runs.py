@@ -16,6 +16,7 @@ from retain_client.api.api.costs import list_costs
 from retain_client.api.api.forks import fork_run, retry_run
 from retain_client.api.api.runs_of_a_tenant import cancel_runs, list_runs
 from retain_client.api.models.awaited_approval import AwaitedApproval
+from retain_client.api.models.awaited_delegate import AwaitedDelegate
 from retain_client.api.models.cancel_body import CancelBody
 from retain_client.api.models.cancel_runs_body import CancelRunsBody
 from retain_client.api.models.cancelled_run import CancelledRun
@@ -34,6 +35,7 @@ from retain_client.api.types import Response, Unset
 from retain_client.asynchronous.pages import AsyncPages
 from retain_client.asynchronous.pause import sleep
 from retain_client.asynchronous.run_stream import AsyncRunStream
+from retain_client.errors import RetainError
 from retain_client.retries import Retries
 from retain_client.values import answered, body_of, given, or_unset
 
@@ -128,18 +130,28 @@ class AsyncRuns:
     ) -> Run:
         """Return a run once it has ended or waits for an approval, or as it is when the time is up.
 
-        It is asked for every `poll_s` seconds; a stream reports it sooner. Raises: RetainError.
+        A run whose delegate waits for an approval, or a delegate of that one, waits for it too: its `waiting_for` names the
+        delegate's run. It is asked for every `poll_s` seconds; a stream reports it sooner. Raises: RetainError.
         """
         until = time.monotonic() + timeout_s
         while True:
             run = await self.get(agent_type, instance_id, run_id)
-            if (
-                isinstance(run, RunResult)
-                or isinstance(run.waiting_for, AwaitedApproval)
-                or time.monotonic() + poll_s > until
-            ):
+            if isinstance(run, RunResult) or await self._waits_for_a_person(run) or time.monotonic() + poll_s > until:
                 return run
             await sleep(poll_s)
+
+    async def _waits_for_a_person(self, run: Run) -> bool:
+        while isinstance(run, RunStanding):
+            awaited = run.waiting_for
+            if not isinstance(awaited, AwaitedDelegate):
+                return isinstance(awaited, AwaitedApproval)
+            try:
+                run = await self.get(awaited.agent_type, awaited.instance_id, awaited.run_id)
+            except RetainError as error:  # it is gone, or the token of a user does not reach it
+                if error.status not in (403, 404):
+                    raise
+                return False
+        return False
 
     def list(
         self,
