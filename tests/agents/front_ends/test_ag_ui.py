@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,15 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.agents.calls.answers import News, RunStreamEvent
+from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunStanding
 from retain.agents.calls.requests import ReadPosition
 from retain.agents.calls.run_request import RunReference
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.context import AgentsContext
+from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.execution import event_stream
-from retain.agents.execution.stream import shown
+from retain.agents.execution.stream import KEEP_ALIVE, shown
 from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun
 from retain.agents.front_ends.ag_ui_input import MAX_NAME
+from retain.agents.identity import instance_of
 from retain.agents.routes import ROUTER
 from retain.agents.runs.events import ApprovalAnswered, ApprovalRequested, RunCancelled, RunCompleted, RunFailed
 from retain.application_keys.tokens import BoundUser
@@ -34,7 +37,7 @@ from tests.agents.test_routes import context_of
 from tests.agents.test_run_state import EVENTS
 from tests.agents.test_streams import WritingChat
 from tests.support.faults import Fault
-from tests.support.instances import Deployment, Upstream
+from tests.support.instances import Deployment, LocalInstances, Upstream
 
 Deploy = Callable[..., Deployment]
 Agents = Callable[..., AgentCatalogue]
@@ -42,6 +45,7 @@ CLERK = {"tools": ["pay"], "approval": ["pay"]}
 PAY = ("pay", {"order": "AB-1"})
 IMAGE_ELSEWHERE = {"type": "image", "source": {"type": "url", "value": "https://a.example/a.png"}}
 USER = {"id": "m1", "role": "user", "content": "hello"}
+RUN = {"input": "hello", "instance_id": "desk", "stream": True}
 
 
 def wanted(**more: Any) -> dict[str, Any]:
@@ -351,6 +355,36 @@ async def test_a_run_that_is_cancelled_in_the_queue_has_a_beginning_and_an_end(d
     assert events[-1]["outcome"] == {"type": "cancelled"}
     chat.let_go()
     await deployment.settled()
+
+
+@pytest.mark.parametrize(
+    ("body", "path", "last"),
+    [
+        pytest.param(wanted(), "clerk/ag-ui", '"type":"RUN_ERROR","code":"no_such_', id="AG-UI"),
+        pytest.param(RUN, "clerk/run", ": still here", id="events"),
+    ],
+)
+async def test_a_stream_whose_run_is_removed_ends_and_does_not_break(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch, body: Any, path: str, last: str
+) -> None:
+    monkeypatch.setattr(event_stream, "WAIT_S", 0)
+    monkeypatch.setattr(event_stream, "MAX_QUIET", 1_000)
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(Unavailable("away", code="model_unavailable")))
+    answer = await posted(await context_of(deployment), body, path=f"/v1/agents/acme/{path}")
+    assert answer.stream is not None
+    pieces = [piece async for piece in removing(answer.stream, deployment)]
+    assert last in pieces[-1]
+
+
+async def removing(stream: AsyncIterator[str], deployment: Deployment) -> AsyncIterator[str]:
+    """Yield the pieces of a stream, and delete the conversation after the first quiet one."""
+    quiet = False
+    async for piece in stream:
+        yield piece
+        if piece == KEEP_ALIVE and not quiet:
+            quiet = True
+            client = InstanceClient(LocalInstances(deployment), instance_of("acme", "clerk", "desk"))
+            await delete_conversation(deployment.sql, client)
 
 
 async def test_a_failed_run_ends_with_its_code(deploy: Deploy, agents: Agents) -> None:

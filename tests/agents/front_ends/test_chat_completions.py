@@ -10,10 +10,14 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletionChunk
 
+from retain.agents.calls.client import InstanceClient
+from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.execution import event_stream
+from retain.agents.execution.stream import KEEP_ALIVE
 from retain.agents.front_ends.chat_routes import ROUTER
 from retain.agents.front_ends.chat_stream import DONE
 from retain.agents.front_ends.openai_errors import refused
+from retain.agents.identity import instance_of
 from retain.application_keys.scope import OwnTenant
 from retain.application_keys.tokens import BoundUser
 from retain.errors import (
@@ -51,7 +55,7 @@ from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.agents.test_routes import context_of
 from tests.agents.test_streams import WritingChat
 from tests.support.faults import Crash, Fault
-from tests.support.instances import Upstream
+from tests.support.instances import LocalInstances, Upstream
 
 _WAITING = "SELECT waiting_for FROM agent_runs WHERE agent_type = 'clerk' AND status = 'waiting'"
 
@@ -339,6 +343,25 @@ async def test_a_run_without_an_answer_is_an_error_that_is_not_retried(deploy: D
     assert (failed["code"], failed["type"]) == ("model_refused", "run_error")
     *_, last = await events(await posted(context, wanted(stream=True)))
     assert json.loads(last)["error"]["code"] == "model_refused"
+
+
+async def test_a_stream_whose_run_is_removed_ends_with_an_error(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(event_stream, "WAIT_S", 0)
+    monkeypatch.setattr(event_stream, "MAX_QUIET", 1_000)
+    deployment = deploy(agents(clerk={}), chat=SteppedChat(Unavailable("away", code="model_unavailable")))
+    body = wanted(stream=True, metadata={"instance_id": "desk"})
+    answer = await posted(await context_of(deployment), body)
+    assert answer.stream is not None
+    pieces: list[str] = []
+    async for piece in answer.stream:
+        pieces.append(piece)
+        if pieces.count(KEEP_ALIVE) == 1 and piece == KEEP_ALIVE:
+            client = InstanceClient(LocalInstances(deployment), instance_of("acme", "clerk", "desk"))
+            await delete_conversation(deployment.sql, client)
+    assert pieces[-1] == DONE
+    assert json.loads(pieces[-2].removeprefix("data: "))["error"]["code"] in ("no_such_run", "no_such_instance")
 
 
 async def test_a_request_whose_run_may_have_begun_is_repeated_only_with_a_key(deploy: Deploy, agents: Agents) -> None:

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 
 from retain.agents.calls.answers import News
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import BEGINNING, FollowRequest, ReadPosition
 from retain.agents.execution.stream import CLOSING, KEEP_ALIVE, RETRY_MS
-from retain.errors import InvalidInput, Unavailable
+from retain.errors import InvalidInput, NotFound, Unavailable
 from retain.http import Response
 
 WAIT_S = 15
@@ -85,11 +86,12 @@ async def followed(instance: InstanceClient, run_id: str, after: int = BEGINNING
 
 
 async def _events(instance: InstanceClient, run_id: str, after: int) -> AsyncIterator[str]:
-    """Yield the events of a run until it ends, or nothing happens for a while."""
+    """Yield the events of a run until it ends or is removed, or nothing happens for a while."""
     yield f"retry: {RETRY_MS}\n\n"
-    async for news in followed(instance, run_id, after):
-        if news is None:
-            yield KEEP_ALIVE
-        else:
-            for event in news.events:
-                yield event.text()
+    with suppress(NotFound):  # which whoever reconnects is answered
+        async for news in followed(instance, run_id, after):
+            if news is None:
+                yield KEEP_ALIVE
+            else:
+                for event in news.events:
+                    yield event.text()

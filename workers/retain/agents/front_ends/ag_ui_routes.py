@@ -19,7 +19,7 @@ from retain.agents.execution.stream import KEEP_ALIVE, RETRY_MS
 from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun, Answered
 from retain.agents.front_ends.ag_ui_input import AgUiInput
 from retain.agents.front_ends.question import Question, question_of
-from retain.errors import Forbidden, Unavailable
+from retain.errors import Forbidden, NotFound, Unavailable
 from retain.http import Request, Response
 from retain.identifiers import check_instance_id
 from retain.routing.bodies import JsonBody
@@ -99,7 +99,7 @@ async def _pieces(instance: InstanceClient, run_id: str, encoding: AgUiEncoding)
                     yield event.text()
             if encoding.ended:
                 return
-    except Unavailable as error:
+    except (NotFound, Unavailable) as error:  # not found once it was removed, with its conversation or by an erasure
         end = (error.code, error.message)
     for event in encoding.broken_off(*end):
         yield event.text()

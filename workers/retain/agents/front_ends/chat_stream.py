@@ -14,7 +14,7 @@ from retain.agents.execution.stream import KEEP_ALIVE
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.openai_errors import error_object, error_of_run
 from retain.agents.front_ends.question import Question, question_of
-from retain.errors import Unavailable
+from retain.errors import NotFound, Unavailable
 from retain.json_text import JsonObject
 
 DONE = "data: [DONE]\n\n"
@@ -90,7 +90,7 @@ async def chunks(
 ) -> AsyncIterator[str]:
     """Yield all pieces of the stream. as_it_is_written: False for an answer that has to fit a schema.
 
-    A run that ends without an answer, or cannot be reached, ends the stream with an error.
+    A run that ends without an answer, cannot be reached or is removed ends the stream with an error.
     """
     yield _sent(completion.chunk({"role": "assistant", "content": ""}))
     text, run_id = ChatText(), completion.run_id
@@ -111,7 +111,7 @@ async def chunks(
             report = await instance.show(run_id)
         for piece in _last(completion, report, text, await question_of(instance, report)):
             yield piece
-    except Unavailable as error:
+    except (NotFound, Unavailable) as error:  # not found once it was removed
         yield _sent({"error": error_object(error)})
     yield DONE
 
