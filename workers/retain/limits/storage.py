@@ -22,7 +22,8 @@ from retain.errors import (
     Unavailable,
 )
 from retain.errors.codes import UnavailableCode
-from retain.ports import KV_KEYS, SqlValue
+from retain.ports import KV_KEYS as _KV_KEYS
+from retain.ports import SqlValue
 
 MAX_PARAMETERS = 100
 """Bound values of one SQL statement. Source: https://developers.cloudflare.com/d1/platform/limits/"""
@@ -163,8 +164,8 @@ def check_kv_keys(keys: Sequence[str]) -> list[str]:
     Source: https://developers.cloudflare.com/kv/api/read-key-value-pairs/#multiple-keys
     Raises: as `check_kv_key`; InvalidInput (code `invalid_limit`) for more than 100.
     """
-    if len(keys) > KV_KEYS:
-        raise InvalidInput(f"at most {KV_KEYS} keys are read at once", code="invalid_limit", maximum=KV_KEYS)
+    if len(keys) > _KV_KEYS:
+        raise InvalidInput(f"at most {_KV_KEYS} keys are read at once", code="invalid_limit", maximum=_KV_KEYS)
     return [check_kv_key(key) for key in keys]
 
 
