@@ -295,6 +295,27 @@ def test_a_field_of_agents_suggests_the_first_of_many(page: Page) -> None:
     assert len(asked) <= 2
 
 
+def test_agents_after_the_first_hundred_are_listed(page: Page) -> None:
+    named: dict[str, object] = {
+        "description": "",
+        "house": None,
+        "delegates": [],
+        "source": "repository",
+        "version": None,
+    }
+
+    def pages(route: Route) -> None:
+        first = "cursor" not in route.request.url
+        listed = [
+            {**named, "agent_type": f"agent_{number:03}"} for number in (range(200) if first else range(200, 230))
+        ]
+        route.fulfill(json={"agents": listed, "cursor": "agent_199" if first else None})
+
+    page.route(re.compile(rf"/v1/agents/{_TENANT}(\?|$)"), pages)
+    _go(page, "operations")
+    expect(page.get_by_role("link", name="agent_", exact=False)).to_have_count(230)
+
+
 def test_long_names_break_instead_of_the_page(page: Page, api: httpx.Client) -> None:
     user, subject = "u" * 128, "s" * 200
     assert api.put(f"/admin/tenants/{_TENANT}/users/{user}", json={"name": "N" * 100}).is_success

@@ -4,9 +4,11 @@ import { More, newest, Show, useLoaded } from "../loading.tsx";
 import { addressOf } from "../place.ts";
 import { cut, LISTED } from "../shown.ts";
 
+const AGENTS = 1_000;
+
 /** The agents of the tenant, each with its version: those of the repository have none. */
 export function Agents({ retain }: { retain: Retain }) {
-  const found = useLoaded(() => newest(retain.agents.list()), []);
+  const found = useLoaded(() => newest(retain.agents.list({ limit: 200 }), AGENTS), []);
   return (
     <>
       <h2>Agents</h2>
@@ -23,7 +25,7 @@ export function Agents({ retain }: { retain: Retain }) {
                 </li>
               ))}
             </ul>
-            <More of={more} />
+            <More of={more} most={AGENTS} />
           </>
         )}
       </Show>
