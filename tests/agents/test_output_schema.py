@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from retain.agents.catalogue import AgentCatalogue
 from retain.agents.definitions import AgentDefinition
 from retain.errors import Conflict
+from retain.json_schema import Check, compile_schema
+from retain.models.providers import structured
 from retain.models.providers.structured import CheckedChat
 from tests.agents.conftest import agent
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -34,6 +36,25 @@ async def test_a_run_s_answer_fits_its_schema_also_after_tools(deploy: Deploy, a
     result = await deployment.run("clerk", "hello", output_schema=VERDICT)
     assert (result["status"], json.loads(result["output"])) == ("completed", {"approved": True})
     assert asked_for(chat) == [VERDICT, VERDICT]
+
+
+async def test_the_schema_of_a_run_is_compiled_once_for_all_of_its_answers(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compiled: list[Any] = []
+
+    def counted(schema: Mapping[str, object]) -> Check:
+        compiled.append(schema)
+        return compile_schema(schema)
+
+    monkeypatch.setattr(structured, "compile_schema", counted)
+    own = {**VERDICT, "title": "of this test alone"}
+    payments = [calls(("pay", {"order": order})) for order in "ABC"]
+    chat = SteppedChat(*payments, says('{"approved": 1}'), says('{"approved": true}'), says('{"approved": true}'))
+    deployment = deploy(agents(clerk={"tools": ["pay"]}), upstreams=[Upstream("pay", True)], chat=CheckedChat(chat))
+    for text in ("one", "two"):
+        assert (await deployment.run("clerk", text, output_schema=own))["output"] == '{"approved": true}'
+    assert compiled == [own]
 
 
 async def test_the_schema_of_a_run_replaces_the_definition_s(deploy: Deploy, agents: Agents) -> None:

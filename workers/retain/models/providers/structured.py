@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 
 from retain.errors import InvalidInput, RetainError, SchemaMismatch
 from retain.json_schema import Check, compile_schema
-from retain.json_text import RepeatedName, read_strict_json
+from retain.json_text import RepeatedName, read_own_json, read_strict_json
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, spent, usage_of
 from retain.models.providers.openai import cut_off
 from retain.models.providers.tool_calls import usable
 
+KEPT = 8
+"""Of how many schemas an isolate keeps the check: to compile one takes as long as many answers take to be checked."""
 _FENCED = re.compile(r"\s*```(?:json)?\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
@@ -62,9 +66,15 @@ async def _given(reply: ChatReply, on_text: OnText | None) -> ChatReply:
 
 def _compiled(schema: Mapping[str, object]) -> Check:
     try:
-        return compile_schema(schema)
+        return _check_of(json.dumps(dict(schema)))
     except ValueError as error:
         raise InvalidInput(f"the schema: {error}", code="invalid_schema") from error
+
+
+@lru_cache(maxsize=KEPT)
+def _check_of(schema: str) -> Check:
+    """Return the check of a schema, given as JSON: every answer of a run has the same. Raises: as `compile_schema`."""
+    return compile_schema(read_own_json(schema))
 
 
 def _matching(reply: ChatReply, check: Check) -> ChatReply:
