@@ -31,6 +31,10 @@ from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 
 _BASE = re.compile(r'(?:W/)?"?([0-9]{1,15})"?')
+"""What `if-match` may be. A proxy that compresses makes a strong tag weak, and a version is equal or not.
+
+Source: https://nginx.org/en/CHANGES (1.7.3)
+"""
 
 
 class DefinitionBody(RootModel[dict[str, JsonValue]]):
