@@ -115,9 +115,11 @@ def call_with(**fields: object) -> dict[str, object]:
     return answer_with({"role": "assistant", "content": None, "tool_calls": [call]})
 
 
+THOUGHT: list[object] = [{"type": "thinking", "thinking": [{"type": "text", "text": "They greet me."}]}]
 TOLERATED = {
     "no usage": (answer_with({"content": "hello"}), ChatReply("hello")),
     "a refusal in words": (answer_with({"content": None, "refusal": "I cannot."}), ChatReply("I cannot.")),
+    "content in parts": (answer_with({"content": [*THOUGHT, {"type": "text", "text": "hello"}]}), ChatReply("hello")),
     "null for no calls": (answer_with({"content": "hello", "tool_calls": None}), ChatReply("hello")),
     "empty arguments": (call_with(arguments=""), ChatReply("", (ToolCall("1", "forecast", {}),))),
     "cut off at the limit": (answer_with({"content": "hel"}, finish_reason="length"), ChatReply("hel", cut="length")),
@@ -138,7 +140,8 @@ MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "no choices": ({}, "malformed_answer"),
     "empty choices": ({"choices": []}, "malformed_answer"),
     "no message": ({"choices": [{"index": 0}]}, "malformed_answer"),
-    "content in parts": (answer_with({"content": [{"type": "text", "text": "hello"}]}), "malformed_answer"),
+    "parts that are texts": (answer_with({"content": ["hello"]}), "malformed_answer"),
+    "a part whose text is none": (answer_with({"content": [{"type": "text", "text": 7}]}), "malformed_answer"),
     "calls that are no list": (answer_with({"content": None, "tool_calls": {"0": NO_ID}}), "malformed_answer"),
     "withheld": (answer_with({"content": None}, finish_reason="content_filter"), "content_filtered"),
 }

@@ -42,6 +42,10 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
         ChatReply("hi", usage=Usage(2, 0)),
     ),
     "reasoning is not the answer": ([delta(reasoning_content="Hm."), delta(content="hi"), END], ChatReply("hi")),
+    "content in parts": (
+        [delta(content=[{"type": "thinking", "thinking": []}]), delta(content=[{"type": "text", "text": "hi"}]), END],
+        ChatReply("hi"),
+    ),
     "a refusal in words": ([delta(refusal="I can"), delta(refusal="not."), END], ChatReply("I cannot.")),
     "no delta": ([{"choices": [{"index": 0}]}, delta(content=None), END], ChatReply("")),
     "whole calls, all numbered 0": (

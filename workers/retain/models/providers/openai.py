@@ -14,7 +14,7 @@ from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.files import openai_content
-from retain.models.providers.openai_stream import assembled
+from retain.models.providers.openai_stream import assembled, text_in
 from retain.models.providers.tool_calls import not_a_call, read_call
 from retain.server_sent_events import read_events
 
@@ -138,7 +138,8 @@ def from_wire(answer: WireObject) -> ChatReply:
     message = choice.get("message") if isinstance(choice, dict) else None
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise _malformed("the model's server answered without a message", usage)
-    content = message.get("content") or message.get("refusal") or ""
+    written = text_in(message.get("content"))
+    content = None if written is None else written or message.get("refusal") or ""
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
         raise _malformed("the model's server answered with a message of another shape", usage)

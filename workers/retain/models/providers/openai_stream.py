@@ -53,8 +53,12 @@ class OpenAiStreamAnswer:
 
     def add(self, delta: WireObject) -> str:
         """Add a chunk's delta; return its text. Raises: UnusableAnswer (code `malformed_answer`)."""
-        content, refusal, calls = delta.get("content") or "", delta.get("refusal") or "", delta.get("tool_calls") or []
-        if not isinstance(content, str) or not isinstance(refusal, str) or not isinstance(calls, list):
+        content, refusal, calls = (
+            text_in(delta.get("content")),
+            delta.get("refusal") or "",
+            delta.get("tool_calls") or [],
+        )
+        if content is None or not isinstance(refusal, str) or not isinstance(calls, list):
             raise _malformed()
         for call in calls:
             self._add_call(call)
@@ -113,6 +117,22 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, 
         await delivery.give(answer.take(read_object(event.data)))
     await delivery.give(answer.refused())
     return answer.whole()
+
+
+def text_in(content: object) -> str | None:
+    """Return the text of a content: of one in parts, that of its texts, without what was thought. None for another shape.
+
+    Source: https://docs.mistral.ai/capabilities/reasoning/
+    """
+    if not isinstance(content, list):
+        return content if isinstance(content, str) else None if content else ""
+    texts: list[str] = []
+    for part in content:
+        text = (part.get("text") if part.get("type") == "text" else "") if isinstance(part, dict) else None
+        if not isinstance(text, str):
+            return None
+        texts.append(text)
+    return "".join(texts)
 
 
 class EndingAnswer(Protocol):
