@@ -54,7 +54,7 @@ class AgUiRun:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class AnsweredQuestion:
     """What an answer is about: a call of the run, and whether it is the question of the delegate that the call began."""
 
     call: str
@@ -74,7 +74,7 @@ class AgUiEncoding:
     """
 
     def __init__(
-        self, run: AgUiRun, reference: RunReference, *, after: int = BEGINNING, answered: Answered | None = None
+        self, run: AgUiRun, reference: RunReference, *, after: int = BEGINNING, answered: AnsweredQuestion | None = None
     ) -> None:
         self._run = run
         self._reference = reference

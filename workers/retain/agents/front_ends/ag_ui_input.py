@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_camel
 
 from retain.agents.calls.asked import AskedRun, UserBody
 from retain.agents.calls.requests import AnswerRequest
-from retain.agents.front_ends.ag_ui_events import AgUiRun, Answered
+from retain.agents.front_ends.ag_ui_events import AgUiRun, AnsweredQuestion
 from retain.agents.front_ends.messages import ReadMessage, newest_files, newest_question
 from retain.agents.front_ends.parts import ContentPart
 from retain.errors import InvalidInput
@@ -72,7 +72,7 @@ class AgUiReply:
     """
 
     run_id: str
-    answered: Answered
+    answered: AnsweredQuestion
     request: AnswerRequest
     delegate: tuple[str, str] | None = None
 
@@ -131,7 +131,7 @@ class AgUiInput(_AgUiModel):
         else:
             approval = _read(_Approval, given.payload, ("resume", "0", "payload"))
             request = AnswerRequest(*asked, approval.approved, by, approval.reason)
-        return AgUiReply(run_id, Answered(call, delegated=delegate is not None), request, delegate)
+        return AgUiReply(run_id, AnsweredQuestion(call, delegated=delegate is not None), request, delegate)
 
     def _wishes(self) -> _Wishes:
         props = self.forwarded_props

@@ -16,7 +16,7 @@ from retain.agents.calls.run_request import RunReference
 from retain.agents.context import AgentsContext
 from retain.agents.execution.event_stream import followed, last_event_id, nothing_follows, streamed
 from retain.agents.execution.stream import KEEP_ALIVE, RETRY_MS
-from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun, Answered
+from retain.agents.front_ends.ag_ui_events import AgUiEncoding, AgUiRun, AnsweredQuestion
 from retain.agents.front_ends.ag_ui_input import AgUiInput
 from retain.agents.front_ends.question import Question, question_of
 from retain.errors import Forbidden, NotFound, Unavailable
@@ -71,7 +71,7 @@ def ag_ui_run_stream(instance: InstanceClient, run_id: str, after: int) -> Respo
 
 
 def ag_ui_stream(
-    instance: InstanceClient, run_id: str, named: AgUiRun, after: int, answered: Answered | None = None
+    instance: InstanceClient, run_id: str, named: AgUiRun, after: int, answered: AnsweredQuestion | None = None
 ) -> Response:
     """Return the response that streams a run as AG-UI's events. named, after, answered: as in `AgUiEncoding`."""
     identity = instance.identity
