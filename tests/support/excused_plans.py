@@ -64,7 +64,7 @@ ACROSS: Mapping[str, tuple[str, ...]] = {
         "SELECT * FROM erasure_receipts WHERE state = 'running' ORDER BY",
         "SELECT * FROM ingest_jobs WHERE state <> 'completed' AND lease_until_ms <= ?",
         "SELECT * FROM tenant_moves WHERE state = 'running' ORDER BY",
-        "SELECT concerns, last_at_ms FROM (SELECT concerns, attempts, last_at_ms FROM error_ledger WHERE tenant_id = ''",
+        "SELECT concerns AS step, last_at_ms AS at_ms, COALESCE(begun_at_ms > since_ms, 0) AS interrupted FROM (SELECT",
         "SELECT f.instance_key, f.entry_id, f.tenant_id, f.error, f.failed_at_ms FROM outbox_failures f WHERE NOT EXISTS",
         "SELECT id, tenant_id, 0 AS tried_at_ms FROM (SELECT record_id AS id, tenant_id FROM memory_likeness WHERE key IS",
         "SELECT job_id, tenant_id, kind FROM backup_jobs WHERE started_at_ms < ?",

@@ -11,7 +11,7 @@ from retain.admin import catching_up, maintenance
 from retain.lifecycle.backups.jobs import BackupJob, BackupJobs
 from retain.lifecycle.backups.restoring import Restoring
 from retain.limits.d1_calls import budget, part
-from retain.scheduled_steps import CALLS, CALLS_OF_OTHERS
+from retain.scheduled_steps import CALLS, CALLS_OF_OTHERS, begin
 
 if TYPE_CHECKING:
     from assembly.root import Assembly
@@ -49,6 +49,7 @@ async def daily_brief(root: Assembly) -> None:
 
     async def do() -> None:
         kept_up: dict[str, object] = {}
+        await begin(root.platform.sql, bindings.now_ms(), *repeatable(root))
         with budget(maintenance.WORK_CALLS):
             for name, step in steps_of(root).items():
                 with part(CALLS.get(name, CALLS_OF_OTHERS)):

@@ -15,6 +15,7 @@ from retain.items.earlier_copies import OWED
 from retain.limits.d1_calls import budget, equal_part
 from retain.memory.indexer import Indexer
 from retain.ports import Clock, Sql
+from retain.scheduled_steps import LONGEST_MS, begin
 
 CATCH_UP = "*/5 * * * *"
 """Every five minutes."""
@@ -34,13 +35,18 @@ _PARKED = (
     "SELECT concerns, attempts, last_at_ms FROM error_ledger"
     " WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'"
 )
+_KNOWN = f"SELECT concerns FROM ({_PARKED}) UNION ALL SELECT step FROM steps_left"  # noqa: S608
+# A step that is under way, here or elsewhere, is left to whoever does it, until so much time has passed that it cannot be.
 _DUE = f"""
-SELECT concerns, last_at_ms FROM ({_PARKED})
+SELECT concerns AS step, last_at_ms AS at_ms, COALESCE(begun_at_ms > since_ms, 0) AS interrupted
+FROM ({_PARKED}) LEFT JOIN steps_left ON step = concerns
 WHERE last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
-UNION ALL SELECT step, since_ms FROM steps_left WHERE step NOT IN (SELECT concerns FROM ({_PARKED}))
-UNION ALL SELECT '{COPIES}', ?1 WHERE EXISTS ({OWED}) AND '{COPIES}' NOT IN (SELECT concerns FROM ({_PARKED}))
-UNION ALL SELECT '{FILES}', ?1 WHERE EXISTS ({OWED_OBJECTS}) AND '{FILES}' NOT IN (SELECT concerns FROM ({_PARKED}))
-ORDER BY last_at_ms, concerns
+  AND COALESCE(begun_at_ms, 0) <= ?1 - {LONGEST_MS}
+UNION ALL SELECT step, since_ms, COALESCE(begun_at_ms > since_ms, 0) FROM steps_left
+  WHERE step NOT IN (SELECT concerns FROM ({_PARKED})) AND COALESCE(begun_at_ms, 0) <= ?1 - {LONGEST_MS}
+UNION ALL SELECT '{COPIES}', ?1, 0 WHERE EXISTS ({OWED}) AND '{COPIES}' NOT IN ({_KNOWN})
+UNION ALL SELECT '{FILES}', ?1, 0 WHERE EXISTS ({OWED_OBJECTS}) AND '{FILES}' NOT IN ({_KNOWN})
+ORDER BY interrupted, at_ms, step
 """  # noqa: S608
 
 _log = logging.getLogger(__name__)
@@ -56,11 +62,12 @@ async def catch_up(
     """
     with budget(SETTLING_CALLS):
         settled = await indexer.reconcile()
-    found = [str(row["concerns"]) for row in (await sql.run(_DUE, clock())).rows]
-    due = [name for name in dict.fromkeys(found) if name in steps]
+    rows = (await sql.run(_DUE, clock())).rows
+    due = {str(row["step"]): bool(row["interrupted"]) for row in rows if row["step"] in steps}
     repeated: dict[str, object] = {}
     with budget(STEP_CALLS):
-        for number, name in enumerate(due):
+        for number, (name, interrupted) in enumerate(due.items()):
+            await begin(sql, clock(), name, interrupted=interrupted)
             with equal_part(len(due) - number):
                 repeated[name] = await steps[name]()
     report: dict[str, object] = {"settled": settled.settled, "failed": settled.failed, "repeated": repeated}

@@ -81,6 +81,7 @@ OBJECTS_AT_ONCE = 300
 JOBS_A_TIME = 10
 """Open jobs of each kind that one call continues. While more are left, the step is continued within minutes."""
 
+_STOPPED = "SELECT step FROM steps_left WHERE begun_at_ms IS NULL ORDER BY step"
 _ROWS = "SELECT COUNT(*) AS n FROM {}"
 _COUNTED: Mapping[str, str] = {
     "tenants": _ROWS,
@@ -348,7 +349,7 @@ async def brief(
         settled = await indexer.reconcile()
     now = clock()
     counted: list[Statement] = [(sql.format(table), ()) for table, sql in _COUNTED.items()]
-    *counts, stopped = await sql.batch([*counted, ("SELECT step FROM steps_left ORDER BY step", ())])
+    *counts, stopped = await sql.batch([*counted, (_STOPPED, ())])
     full = await sql.run(
         "SELECT tenant_id, episodes FROM episode_counts WHERE episodes >= ? ORDER BY episodes DESC, tenant_id",
         WARN_PER_TENANT,
