@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from typing import Any
 
 import pytest
 
+from retain.memory.indexer import Indexed, Indexer
+from retain.memory.records.record import Record
 from retain.scheduled_steps import done
 from tests.admin.test_brief_steps import STEPS
-from tests.shell.test_cron import BRIEF, CATCH_UP
+from tests.shell.test_cron import BRIEF, CATCH_UP, stored
 from tests.shell.worker import Worker, bindings, root
 
 scheduled: Any = import_module("assembly.scheduled")
@@ -110,3 +112,40 @@ async def test_what_the_brief_does_is_not_done_by_the_work_of_the_same_minute(pl
     assert done == sorted(NAMES)
     assert "pruned" not in seen[0]
     assert await planned.worker.rows("SELECT * FROM steps_left") == []
+
+
+async def test_settling_that_fails_keeps_no_step_from_its_turn(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def faulty(*_: object) -> None:
+        raise ValueError("a fault of Retain")
+
+    planned.fatal = "consolidation"
+    await planned.cron(BRIEF, after_minutes=0)
+    planned.fatal = None
+    monkeypatch.setattr("retain.memory.indexer.Indexer.reconcile", faulty)
+    with pytest.raises(ValueError, match="a fault"):
+        await planned.cron(CATCH_UP, after_minutes=20)
+    assert sorted(planned.done) == sorted(NAMES)
+
+
+async def test_a_memory_that_cannot_be_settled_keeps_no_other_debt_from_its_turn(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await worker.tenant()
+    worker.vectors.down = True
+    first, second = await stored(worker, "Ann prefers e-mail.", "Bob prefers a call.")
+    worker.vectors.down = False
+    ordinary = Indexer.read
+
+    async def faulty(indexer: Indexer, records: Sequence[Record]) -> list[Indexed]:
+        if any(record.id == first for record in records):
+            raise ValueError("a fault of Retain")
+        return await ordinary(indexer, records)
+
+    monkeypatch.setattr(Indexer, "read", faulty)
+    worker.clock.advance(5 * MINUTE_MS)
+    await worker.cron(CATCH_UP)
+    assert await worker.vectors.store.get_by_ids([f"{second}#0"])
+    [owed] = await worker.rows("SELECT record_id, attempts, last_error FROM memory_outbox WHERE state = 'owed'")
+    assert dict(owed) == {"record_id": first, "attempts": 1, "last_error": "internal"}

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from retain.errors import Unavailable
 from retain.ledgers.errors import Trouble, error_id_of, park, settle
-from retain.shards.place import HOME
+from retain.shards.place import HOME, shard_here
 from tests.shell.worker import Worker, serving
 
 BRIEF = "0 4 * * *"
@@ -67,6 +68,29 @@ async def test_a_brief_is_written_for_each_database_and_waits_while_a_tenant_mov
     sharded.clock.advance(6 * 3600 * 1000)
     await sharded.cron(CATCH_UP)
     assert len((await sharded.cold.store.list("briefs/")).keys) == 4, "what had to wait was repeated"
+
+
+@pytest.mark.parametrize("failure", [Unavailable("full", code="database_full"), ValueError("a fault of Retain")])
+@pytest.mark.parametrize("schedule", [BRIEF, CATCH_UP])
+async def test_a_database_on_which_work_fails_keeps_neither_another_nor_a_move_from_its_turn(
+    sharded: Worker, monkeypatch: pytest.MonkeyPatch, failure: Exception, schedule: str
+) -> None:
+    worked: list[str] = []
+
+    async def failing_at_home(*_: object) -> None:
+        worked.append(shard_here())
+        if shard_here() == HOME:
+            raise failure
+
+    async def moving(*_: object) -> None:
+        worked.append("moves")
+
+    monkeypatch.setattr("retain.admin.catching_up.catch_up", failing_at_home)
+    monkeypatch.setattr("assembly.scheduled._brief", failing_at_home)
+    monkeypatch.setattr("retain.lifecycle.moving.mover.Mover.continue_open", moving)
+    with pytest.raises(type(failure)):
+        await sharded.cron(schedule)
+    assert worked == [HOME, "DB_1"] + (["moves"] if schedule == CATCH_UP else [])
 
 
 async def test_numbers_for_every_tenant_are_on_each_database_and_its_own_history_is_on_the_first(

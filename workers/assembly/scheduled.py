@@ -65,10 +65,12 @@ async def catch_up(root: Assembly) -> None:
     async def do() -> None:
         await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
 
-    await _on_each_database(root, do)
-    mover = root.lifecycle.mover
-    if mover is not None:
-        await mover.continue_open(MOVES_A_TIME)
+    try:
+        await _on_each_database(root, do)
+    finally:  # a database on which work fails may be just the one that a tenant is to leave
+        mover = root.lifecycle.mover
+        if mover is not None:
+            await mover.continue_open(MOVES_A_TIME)
 
 
 async def _on_each_database(root: Assembly, work: Callable[[], Awaitable[None]], owed: Sequence[str] = ()) -> None:

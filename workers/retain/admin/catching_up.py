@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from retain.attachments.removal import OWED as OWED_OBJECTS
 from retain.items.earlier_copies import OWED
 from retain.limits.d1_calls import budget, equal_part
-from retain.memory.indexer import Indexer
+from retain.memory.indexer import Indexer, Settled
 from retain.ports import Clock, Sql
 from retain.scheduled_steps import LONGEST_MS, begin
 
@@ -58,10 +58,16 @@ async def catch_up(
     """Settle the debts that are due, and do the steps that are owed, or failed and are due; return what was done.
 
     steps: of the daily brief, by name. Each parks its failure in the error ledger, and settles it when it succeeds.
-    Raises: Unavailable when D1 does not answer; the next call tries again.
+    Raises: Unavailable when D1 does not answer; the next call tries again. What settling raised, when the steps had their
+        turn.
     """
-    with budget(SETTLING_CALLS):
-        settled = await indexer.reconcile()
+    failed: Exception | None = None
+    settled = Settled(0, 0)
+    try:
+        with budget(SETTLING_CALLS):
+            settled = await indexer.reconcile()
+    except Exception as error:  # noqa: BLE001 -- whatever fails, the steps are not its fault
+        failed = error
     rows = (await sql.run(_DUE, clock())).rows
     due = {str(row["step"]): bool(row["interrupted"]) for row in rows if row["step"] in steps}
     repeated: dict[str, object] = {}
@@ -73,4 +79,6 @@ async def catch_up(
     report: dict[str, object] = {"settled": settled.settled, "failed": settled.failed, "repeated": repeated}
     if settled.settled or settled.failed or repeated:
         _log.info("caught up", extra={"report": report})
+    if failed is not None:
+        raise failed
     return report

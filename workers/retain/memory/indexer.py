@@ -271,17 +271,27 @@ class Indexer:
                 await self.settle_all(group, still_fresh=frozenset(group))
                 settled += group
                 continue
-            except RetainError as error:
-                _log.warning("records are settled one by one", extra={"records": len(group), "code": error.code})
+            except Exception as error:  # noqa: BLE001 -- whatever one record has, the others are not its fault
+                code = error.code if isinstance(error, RetainError) else "internal"
+                _log.warning("records are settled one by one", extra={"records": len(group), "code": code})
             for record_id in group:
                 if used_up() or self._clock() >= ends_at_ms:
                     break
-                if await self.try_to_settle(record_id, still_fresh=True):
+                if await self._settled_alone(record_id):
                     settled.append(record_id)
                 elif not used_up():
                     failed += 1
         await self._unpark(due.rows, frozenset(settled))
         return Settled(len(settled), failed)
+
+    async def _settled_alone(self, record_id: str) -> bool:
+        """Settle one record's debt; return whether that worked. An error that nobody expected is a failure like others."""
+        try:
+            return await self.try_to_settle(record_id, still_fresh=True)
+        except Exception:
+            _log.exception("a record cannot be settled", extra={"record_ids": [record_id]})
+            await self._note_failure([record_id], RetainError("an unexpected error occurred; it was logged"))
+            return False
 
     async def _unpark(self, debts: Sequence[Row], settled: Set[str]) -> None:
         """Settle the entries in the error ledger of those debts that are now settled."""

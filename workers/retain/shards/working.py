@@ -26,7 +26,7 @@ async def on_each_database(
     in its error ledger, so that they are repeated within minutes. The calls of D1 that work may make are divided.
     Raises: the last failure, when all had their turn.
     """
-    failure: RetainError | None = None
+    failure: Exception | None = None
     with shared_among(len(shards.databases)):
         for place in shards.works():
             sql = shards.databases[place.shard]
@@ -40,8 +40,9 @@ async def on_each_database(
                 _log.info("work waits for the move of a tenant", extra={"shard": place.shard})
                 with at(OnShard(place.shard)):
                     await park(sql, *(Trouble("cron", step, error.code, clock()) for step in owed))
-            except RetainError as error:
-                _log.error("work on a database failed", extra={"shard": place.shard, "code": error.code})
+            except Exception as error:  # noqa: BLE001 -- whatever one database has, the others are not its fault
+                code = error.code if isinstance(error, RetainError) else "internal"
+                _log.error("work on a database failed", extra={"shard": place.shard, "code": code})
                 failure = error
     if failure is not None:
         raise failure
