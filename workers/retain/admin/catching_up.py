@@ -15,7 +15,7 @@ from retain.items.earlier_copies import OWED
 from retain.limits.d1_calls import budget, equal_part
 from retain.memory.indexer import Indexer, Settled
 from retain.ports import Clock, Sql
-from retain.scheduled_steps import LONGEST_MS, begin
+from retain.scheduled_steps import INTERRUPTED, LONGEST_MS, begin
 
 CATCH_UP = "*/5 * * * *"
 """Every five minutes."""
@@ -32,15 +32,17 @@ COPIES = "earlier_copies"
 FILES = "attachment_objects"
 """… and this one."""
 _PARKED = (
-    "SELECT concerns, attempts, last_at_ms FROM error_ledger"
+    "SELECT concerns, code, attempts, last_at_ms FROM error_ledger"
     " WHERE tenant_id = '' AND stage = 'cron' AND state = 'parked'"
 )
 _KNOWN = f"SELECT concerns FROM ({_PARKED}) UNION ALL SELECT step FROM steps_left"  # noqa: S608
 # A step that is under way, here or elsewhere, is left to whoever does it, until so much time has passed that it cannot be.
+# One that was interrupted has no longer pause: what it did until then stays done, so it may come to an end.
 _DUE = f"""
 SELECT concerns AS step, last_at_ms AS at_ms, COALESCE(begun_at_ms > since_ms, 0) AS interrupted
 FROM ({_PARKED}) LEFT JOIN steps_left ON step = concerns
-WHERE last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS})
+WHERE (code = '{INTERRUPTED}'
+    OR last_at_ms <= ?1 - MIN({FIRST_PAUSE_MS} << MIN(attempts - 1, 16), {LONGEST_PAUSE_MS}))
   AND COALESCE(begun_at_ms, 0) <= ?1 - {LONGEST_MS}
 UNION ALL SELECT step, since_ms, COALESCE(begun_at_ms > since_ms, 0) FROM steps_left
   WHERE step NOT IN (SELECT concerns FROM ({_PARKED})) AND COALESCE(begun_at_ms, 0) <= ?1 - {LONGEST_MS}
