@@ -6,9 +6,9 @@ import logging
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.requests import RedeliverRequest
+from retain.agents.duties.overdue import ask_each
 from retain.agents.identity import instance_of
-from retain.errors import RetainError
-from retain.ports import AgentInstances, Clock, Sql
+from retain.ports import AgentInstances, Clock, Row, Sql
 
 LATE_MS = 3_600_000
 """How long after a message was due the daily work asks the instance of its run to send it."""
@@ -27,15 +27,12 @@ _log = logging.getLogger(__name__)
 
 async def ask_for_overdue_deliveries(sql: Sql, instances: AgentInstances, clock: Clock) -> dict[str, int]:
     """Ask the instances to send what was due an hour ago; return how many messages were asked for, and failed."""
-    counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
-        client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
-        try:
-            await client.redeliver(RedeliverRequest(row["run_id"], row["webhook_id"], row["message_id"]))
-            counts["asked"] += 1
-        except RetainError as error:
-            named = {"run_id": row["run_id"], "code": error.code}
-            _log.warning("a message to a webhook that is overdue was not sent", extra=named)
-            counts["failed"] += 1
-    return counts
+
+    async def ask(row: Row) -> None:
+        instance = instance_of(row["tenant_id"], row["agent_type"], row["instance_id"])
+        message = RedeliverRequest(row["run_id"], row["webhook_id"], row["message_id"])
+        await InstanceClient(instances, instance).redeliver(message)
+
+    rows = (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows
+    return await ask_each(rows, ask, clock, "a message to a webhook that is overdue", "run_id")

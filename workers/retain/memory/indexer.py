@@ -288,7 +288,7 @@ class Indexer:
         """Settle one record's debt; return whether that worked. An error that nobody expected is a failure like others."""
         try:
             return await self.try_to_settle(record_id, still_fresh=True)
-        except Exception:
+        except Exception:  # noqa: BLE001 -- as in `reconcile`
             _log.exception("a record cannot be settled", extra={"record_ids": [record_id]})
             await self._note_failure([record_id], RetainError("an unexpected error occurred; it was logged"))
             return False

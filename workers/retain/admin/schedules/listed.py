@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.schedule import NamedSchedule, Schedule, ScheduleState
+from retain.agents.duties.overdue import ask_each
 from retain.agents.identity import InstanceIdentity, instance_of
-from retain.errors import InvalidInput, NotFound, RetainError
+from retain.errors import InvalidInput, NotFound
 from retain.identifiers import ULID
 from retain.json_text import Json
 from retain.limits.pages import cut, sized
@@ -109,18 +110,13 @@ async def ask_for_overdue_schedules(sql: Sql, instances: AgentInstances, clock: 
 
     An instance that has lost its storage has lost its alarm as well: asked for the schedule, it rebuilds both.
     """
-    counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
-        client = InstanceClient(instances, _instance(row))
-        try:
-            await client.change_schedule(NamedSchedule(row["schedule_id"]))
-            counts["asked"] += 1
-        except RetainError as error:
-            named = {"schedule_id": row["schedule_id"], "code": error.code}
-            _log.warning("a schedule that is overdue was not found in its instance", extra=named)
-            counts["failed"] += 1
-    return counts
+
+    async def ask(row: Row) -> None:
+        await InstanceClient(instances, _instance(row)).change_schedule(NamedSchedule(row["schedule_id"]))
+
+    rows = (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows
+    return await ask_each(rows, ask, clock, "a schedule that is overdue", "schedule_id")
 
 
 def _index(wanted: WantedSchedules) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.run_request import RunRequest
+from retain.agents.duties.overdue import ask_each
 from retain.agents.identity import InstanceIdentity, claimed, instance_of, require_claimed
 from retain.agents.instance_ports import InstancePorts
 from retain.agents.runs.erased_run import CloseErasedRun
@@ -22,7 +23,7 @@ from retain.agents.runs.journal import Journal
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.runs.owed import UnparkRun
 from retain.agents.versions.own_agent import OwnAgent
-from retain.errors import RetainError, Unavailable
+from retain.errors import Unavailable
 from retain.json_text import Json
 from retain.outbox import Outbox
 from retain.ports import AgentInstances, Clock, Row, Sql
@@ -182,17 +183,14 @@ async def ask_for_overdue(sql: Sql, instances: AgentInstances, clock: Clock) -> 
 
     An instance that has lost its storage has lost its alarm as well: asked for the run, it rebuilds both.
     """
-    counts = {"asked": 0, "failed": 0}
     now = clock()
-    for row in (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows:
-        client = InstanceClient(instances, instance_of(row["tenant_id"], row["agent_type"], row["instance_id"]))
-        try:
-            await client.show(row["run_id"])
-            counts["asked"] += 1
-        except RetainError as error:
-            _log.warning("a run that is overdue was not shown", extra={"run_id": row["run_id"], "code": error.code})
-            counts["failed"] += 1
-    return counts
+
+    async def ask(row: Row) -> None:
+        instance = instance_of(row["tenant_id"], row["agent_type"], row["instance_id"])
+        await InstanceClient(instances, instance).show(row["run_id"])
+
+    rows = (await sql.run(_OVERDUE, now, now - LATE_MS, OVERDUE_AT_ONCE)).rows
+    return await ask_each(rows, ask, clock, "a run that is overdue", "run_id")
 
 
 def _place(identity: InstanceIdentity) -> tuple[str, str, str]:
