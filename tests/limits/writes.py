@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from retain.limits.storage import MAX_QUERIES
 from tests.limits.limit import TENANT, Bench, ServedLimit, text_of
 
 _INGEST = "/admin/tenants/{tenant}/memories/ingest"
@@ -81,6 +82,20 @@ async def _import_lines(bench: Bench, count: int) -> None:
     assert users["n"] == count
 
 
+async def _import_items(bench: Bench, count: int) -> None:
+    before = bench.worker.db.trips
+    await _imported(bench, "\n".join(_item_line(number) for number in range(count)))
+    assert bench.worker.db.trips - before < MAX_QUERIES // 2
+    [items] = await bench.worker.rows("SELECT COUNT(*) AS n FROM memory_items")
+    assert items["n"] == count
+
+
+def _item_line(number: int) -> str:
+    item = {"key": f"shop:{TENANT}:s{number}:cart:c", "value": "v", "sealed": False, "user_id": None}
+    line = {"version": 1, "kind": "item", "tenant": TENANT, "owner": None, "at_ms": 1, "item": item}
+    return json.dumps({**line, "item": {**item, "expires_at_ms": None}})
+
+
 def _user_line(number: int) -> str:
     user = {"id": f"u{number}", "name": "語", "locale": None, "timezone": None, "created_at_ms": 1, "last_run_at_ms": 1}
     return json.dumps({"version": 1, "kind": "user", "tenant": TENANT, "user": user})
@@ -138,6 +153,9 @@ LIMITS = (
     ServedLimit(constant="retain.ingest.messages.MAX_AT_MS", attempt=_late_message, code=None, writes=True),
     ServedLimit(constant="retain.lifecycle.transfer.lines.MAX_BYTES", attempt=_import_bytes, code="body_too_large"),
     ServedLimit(constant="retain.lifecycle.transfer.lines.MAX_LINES", attempt=_import_lines, code="too_many_lines"),
+    ServedLimit(
+        constant="retain.lifecycle.transfer.lines.MAX_ITEM_LINES", attempt=_import_items, code="too_many_lines"
+    ),
     ServedLimit(constant="retain.items.tiers.hot_copies.MAX_HOT_BYTES", attempt=_hot, code=None, writes=True),
     ServedLimit(
         constant="retain.items.placement.MIN_TTL_S",

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from retain.cli.moving import export, importing
-from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_LINES
+from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_ITEM_LINES, MAX_LINES
 from tests.cli.answering import Run, Server
 
 EXPORT, IMPORT = "/admin/tenants/acme/export", "/admin/tenants/acme/import"
@@ -124,6 +124,16 @@ def test_an_import_is_sent_in_parts_of_the_allowed_size(server: Server, run: Run
     assert all(size <= MAX_BYTES for _, size in sizes)
     assert {request.url.params["include_erased"] for request in server.asked} == {"true"}
     assert server.asked[0].headers["content-type"] == "application/x-ndjson"
+
+
+def test_an_import_is_sent_in_parts_with_no_more_items_than_allowed(server: Server, run: Run, tmp_path: Path) -> None:
+    item = json.dumps({"kind": "item", "item": {"key": "shop:acme:s:cart:c"}}) + "\n"
+    (tmp_path / "f").write_text(RECORD * 250 + item * (MAX_ITEM_LINES + 1) + RECORD * 250 + PAGE)
+    server.answers[IMPORT] = [(200, DONE)] * 2
+    assert run(importing.main, str(tmp_path / "f")) == (0, "created 4, events 4\n", "")
+    parts = [request.content.decode().splitlines() for request in server.asked]
+    assert [len(part) for part in parts] == [250 + MAX_ITEM_LINES, 252]
+    assert [sum('"item"' in line for line in part) for part in parts] == [MAX_ITEM_LINES, 1]
 
 
 def test_of_an_export_of_any_size_one_part_is_read_at_a_time(

@@ -21,7 +21,7 @@ from retain.cli.moving import langgraph, mem0, zep
 from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
 from retain.errors import RetainError
 from retain.identifiers import check_agent_type
-from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_LINES
+from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_ITEM_LINES, MAX_LINES
 
 _PRODUCTS = ("mem0", "zep", "langgraph")
 _LINES = {"content-type": "application/x-ndjson"}
@@ -75,15 +75,16 @@ def _converted(options: argparse.Namespace, tenant_id: str) -> Iterator[str]:
 def _parts(found: Iterable[str]) -> Iterator[tuple[int, int, str]]:
     """Yield parts that one request may have, each with the numbers of its first and last line."""
     part: list[str] = []
-    size, first, number = 0, 1, 0
+    size, items, first, number = 0, 0, 1, 0
     for number, line in enumerate(found, start=1):
-        added = len(line.encode("utf-8", "replace")) + 1
-        if part and (size + added > MAX_BYTES or len(part) == MAX_LINES):
+        added, item = len(line.encode("utf-8", "replace")) + 1, '"item"' in line and kind_of(line) == "item"
+        full = len(part) == MAX_LINES or (item and items == MAX_ITEM_LINES)
+        if part and (full or size + added > MAX_BYTES):
             yield first, number - 1, "\n".join(part)
-            part, size, first = [], 0, number
+            part, size, items, first = [], 0, 0, number
         if line.strip():
             part.append(line)
-            size += added
+            size, items = size + added, items + item
     if part:
         yield first, number, "\n".join(part)
 

@@ -41,6 +41,8 @@ from retain.memory.scope import user_scope_id
 VERSION = 1
 MAX_LINES = 500
 """Lines of one page, and of one import."""
+MAX_ITEM_LINES = 200
+"""Lines of items among those of one import: each item is put alone, with some calls of D1, and an invocation has 1,000."""
 MAX_BYTES = 1_048_576
 """Size of one import."""
 
@@ -126,6 +128,8 @@ def read_lines(text: str, tenant_id: str, now_ms: int, limit_bytes: int = MAX_BY
             raise bad_line(number, [error.message]) from error
         if read is not None:
             found.append(read)
+    if sum(isinstance(line, ItemLine) for line in found) > MAX_ITEM_LINES:
+        raise LimitExceeded("an import has too many lines of items", code="too_many_lines", limit=MAX_ITEM_LINES)
     return found
 
 
