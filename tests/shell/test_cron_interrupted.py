@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from retain.errors import Unavailable
 from retain.memory.indexer import Indexed, Indexer
 from retain.memory.records.record import Record
 from retain.scheduled_steps import done
@@ -149,3 +150,22 @@ async def test_a_memory_that_cannot_be_settled_keeps_no_other_debt_from_its_turn
     assert await worker.vectors.store.get_by_ids([f"{second}#0"])
     [owed] = await worker.rows("SELECT record_id, attempts, last_error FROM memory_outbox WHERE state = 'owed'")
     assert dict(owed) == {"record_id": first, "attempts": 1, "last_error": "internal"}
+
+
+async def test_a_step_that_fails_now_and_then_is_repeated_five_minutes_after_each_first_failure(
+    planned: Planned, worker: Worker
+) -> None:
+    sql = root.assembly_of(worker.env).platform.sql
+
+    async def failing() -> None:
+        raise Unavailable("down")
+
+    await worker.cron(CATCH_UP)
+    for _ in range(8):  # each week it fails once, and succeeds when it is repeated
+        await done("pruned", failing(), sql, bindings.now_ms)
+        assert await planned.cron(CATCH_UP, after_minutes=4) == []
+        assert await planned.cron(CATCH_UP, after_minutes=1) == ["pruned"]
+        worker.clock.advance(7 * 24 * 60 * MINUTE_MS)
+    await done("pruned", failing(), sql, bindings.now_ms)
+    [parked] = await worker.rows(PARKED)
+    assert (parked["attempts"], parked["state"]) == (1, "parked")

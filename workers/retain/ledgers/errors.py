@@ -49,7 +49,7 @@ INSERT INTO error_ledger (error_id, tenant_id, stage, concerns, code, agent_type
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7,
   COALESCE(?8, (SELECT user_id FROM scopes WHERE tenant_id = ?2 AND scope_id = ?9)), ?10, COALESCE(?11, 1), ?12, ?12)
 ON CONFLICT (error_id) DO UPDATE SET code = excluded.code, last_at_ms = excluded.last_at_ms, state = 'parked',
-  attempts = COALESCE(?11, attempts + 1), settled_at_ms = NULL, settled_by = NULL
+  attempts = COALESCE(?11, CASE state WHEN 'parked' THEN attempts + 1 ELSE 1 END), settled_at_ms = NULL, settled_by = NULL
 WHERE excluded.last_at_ms > last_at_ms
 """
 """Parks an error. Written again with the same time, as an outbox may, it changes nothing."""
