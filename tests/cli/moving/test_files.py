@@ -61,8 +61,55 @@ def test_an_export_to_standard_output_has_nothing_between_its_lines(server: Serv
     assert run(export.main, "-", "--json") == (0, RECORD + PAGE, '{"record": 1}\n')
 
 
-def test_an_export_that_breaks_off_leaves_no_file_of_its_name(server: Server, run: Run, tmp_path: Path) -> None:
-    server.answers[EXPORT] = [httpx.Response(200, text=RECORD + FIRST_PAGE), (503, {"code": "x"})]
+@pytest.fixture
+def waited(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return for how many seconds a command waited, each time; it does not wait."""
+    waited: list[float] = []
+    monkeypatch.setattr("time.sleep", waited.append)
+    return waited
+
+
+DOWN = (503, {"code": "d1_unavailable", "detail": "D1 did not answer"})
+
+
+def test_an_export_of_many_pages_survives_answers_that_fail_for_a_moment(
+    server: Server, run: Run, tmp_path: Path, waited: list[float]
+) -> None:
+    limited = httpx.Response(429, json={"code": "rate_limited", "detail": "too many"}, headers={"retry-after": "7"})
+    first, last = (httpx.Response(200, text=RECORD + page) for page in (FIRST_PAGE, PAGE))
+    server.answers[EXPORT] = [first, DOWN, limited, httpx.Response(502, text="<html>"), last]
+    status, printed, reported = run(export.main, str(tmp_path / "acme.jsonl"))
+    assert (status, printed) == (0, "record 2\n")
+    assert (tmp_path / "acme.jsonl").read_text() == RECORD + FIRST_PAGE + RECORD + PAGE
+    assert waited == [1, 7, 4]
+    assert reported.startswith("D1 did not answer (d1_unavailable): asked again in 1 s\n")
+    assert [dict(request.url.params) for request in server.asked] == [{}] + [{"cursor": "c0"}] * 4
+
+
+def test_an_import_of_many_parts_survives_an_answer_that_fails_for_a_moment(
+    server: Server, run: Run, tmp_path: Path, waited: list[float]
+) -> None:
+    (tmp_path / "f").write_text(RECORD * MAX_LINES + RECORD + PAGE)
+    server.answers[IMPORT] = [(200, DONE), DOWN, DOWN, (200, DONE)]
+    status, printed, _ = run(importing.main, str(tmp_path / "f"))
+    assert (status, printed, waited) == (0, "created 4, events 4\n", [1, 2])
+    assert len({request.content for request in server.asked[1:]}) == 1
+
+
+@pytest.mark.parametrize(("first", "answers"), [(DOWN, 1), ((200, DONE), 7)])
+def test_an_import_whose_deployment_stays_away_ends(
+    server: Server, run: Run, tmp_path: Path, waited: list[float], first: tuple[int, object], answers: int
+) -> None:
+    (tmp_path / "f").write_text(RECORD * MAX_LINES + RECORD + PAGE)
+    server.answers[IMPORT] = [first, *[DOWN] * 6]
+    assert run(importing.main, str(tmp_path / "f"))[0] == 1
+    assert (len(server.asked), waited) == (answers, [1, 2, 4, 8, 16] if answers > 1 else [])
+
+
+def test_an_export_that_breaks_off_leaves_no_file_of_its_name(
+    server: Server, run: Run, tmp_path: Path, waited: list[float]
+) -> None:
+    server.answers[EXPORT] = [httpx.Response(200, text=RECORD + FIRST_PAGE), *[(503, {"code": "x"})] * 6]
     assert run(export.main, str(tmp_path / "acme.jsonl"))[0] == 1
     [part] = tmp_path.iterdir()
     assert (part.name.startswith("acme.jsonl."), part.suffix, part.read_text()) == (True, ".part", RECORD + FIRST_PAGE)

@@ -143,9 +143,10 @@ def _refusal(answer: httpx.Response, problem: Json | None) -> RetainError:
     if answer.status_code in kinds:
         return kinds[answer.status_code](message, code=code)
     # A failure with Retain's own problem is an answer; one without comes from what is in front of it.
+    more = {"status": answer.status_code, "retry_after": answer.headers.get("retry-after", "")}
     if answer.status_code >= _HTTP_SERVER_ERROR and problem is None:
-        return Unavailable(message, code=code)
-    return UpstreamFailed(message, code=code)
+        return Unavailable(message, code=code, **more)
+    return UpstreamFailed(message, code=code, **more)
 
 
 def _problems(problem: Json | None) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 from retain.cli.administrator import Connect, open_client
 from retain.cli.deployed.connection import Deployment, add_target, run_deployed, segment
 from retain.cli.deployed.line_files import kind_of, members_of, print_counts
+from retain.cli.moving.patience import repeated
 from retain.errors import InvalidInput, Unavailable
 from retain.errors.codes import ForeignCode
 from retain.identifiers import check_user_id
@@ -68,7 +69,8 @@ def _pages(deployment: Deployment, path: str) -> Iterator[bytes]:
     """Yield every page, which ends with the cursor of the next one. Raises: Unavailable when it does not."""
     query: dict[str, str] = {}
     while True:
-        page = deployment.answer("GET", path, query=query).content.removesuffix(b"\n")
+        ask = repeated if query else Deployment.answer
+        page = ask(deployment, "GET", path, query=query).content.removesuffix(b"\n")
         yield page + b"\n"
         last = members_of(page.decode(errors="replace").rpartition("\n")[2])
         if last.get("kind") != "page":

@@ -19,6 +19,7 @@ from retain.cli.deployed.line_files import kind_of, lines_of, print_counts, text
 from retain.cli.deployed.terminal import one_line
 from retain.cli.moving import langgraph, mem0, zep
 from retain.cli.moving.memory import ForeignMemory, ImportTarget, lines
+from retain.cli.moving.patience import repeated
 from retain.errors import RetainError
 from retain.identifiers import check_agent_type
 from retain.lifecycle.transfer.lines import MAX_BYTES, MAX_ITEM_LINES, MAX_LINES
@@ -41,7 +42,8 @@ def bring(options: argparse.Namespace, deployment: Deployment) -> int:
     for first, last, part in _parts(found):
         try:
             sent = {"query": query, "content": part, "headers": _LINES}
-            answer = deployment.answer("POST", f"{deployment.tenant}/import", **sent)
+            ask = repeated if done else Deployment.answer
+            answer = ask(deployment, "POST", f"{deployment.tenant}/import", **sent)
         except RetainError:
             more = "" if not done else " What came before them is imported; repeat the command once it is put right."
             print(f"lines {first} to {last} of {one_line(options.file)} were refused.{more}", file=sys.stderr)
