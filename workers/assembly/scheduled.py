@@ -67,7 +67,7 @@ async def catch_up(root: Assembly) -> None:
 
     try:
         await _on_each_database(root, do)
-    finally:  # a database on which work fails may be just the one that a tenant is to leave
+    finally:  # a tenant may just have to leave the database on which work fails
         mover = root.lifecycle.mover
         if mover is not None:
             await mover.continue_open(MOVES_A_TIME)
