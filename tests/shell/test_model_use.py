@@ -313,3 +313,26 @@ async def test_each_answer_of_a_run_s_model_has_its_cost() -> None:
         asked, paid = (await worker.request("GET", f"/admin/agents/acme/runs/{run_id}/events")).content["events"]
         assert "cost" not in asked
         assert paid["cost"] == {"value": 0.003, "currency": "EUR"}
+
+
+async def test_what_an_earlier_worker_left_of_an_erased_tenant_goes_once_it_is_registered_and_erased_again(
+    worker: Worker,
+) -> None:
+    async def erased() -> str:
+        for _ in range(9):
+            answer = await worker.request("POST", "/admin/tenants/acme/erase", {"tenant": True, "confirm": "acme"})
+            worker.clock.advance(60_000)
+            if answer.status == 200:
+                return str(answer.content["receipt"]["receipt_id"])
+        raise AssertionError(answer.body)
+
+    await worker.tenant()
+    first = await erased()
+    await worker.rows(
+        "INSERT INTO model_use (tenant_id, day, agent_type, model, runs) VALUES ('acme', 1, 'sdr', 'm', 1)"
+    )
+    left = "SELECT COUNT(*) AS n FROM model_use"
+    assert (await erased(), await worker.rows(left)) == (first, [{"n": 1}]), "docs/runbook.md says so"
+    await worker.tenant()
+    assert await erased() != first
+    assert await worker.rows(left) == [{"n": 0}]
