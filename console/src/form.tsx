@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Retain } from "retain-client";
 
 import { newest, useLoaded } from "./loading.tsx";
@@ -94,12 +94,19 @@ export function useUnsaved(unsaved: boolean): void {
   }, [unsaved]);
 }
 
-/** A button that first shows what follows from it, and does it when it is pressed again. */
+/** A button that first shows what follows from it, and does it when it is pressed again. What is shown has the focus. */
 export function Confirmed({ name, act, children }: { name: string; act: () => void; children: ComponentChildren }) {
   const [asked, setAsked] = useState(false);
-  if (!asked) return <button onClick={() => setAsked(true)}>{name} …</button>;
+  const button = useRef<HTMLButtonElement>(null);
+  const question = useRef<HTMLDivElement>(null);
+  const before = useRef(false);
+  useLayoutEffect(() => {
+    if (asked !== before.current) (asked ? question : button).current!.focus();
+    before.current = asked;
+  }, [asked]);
+  if (!asked) return <button ref={button} onClick={() => setAsked(true)}>{name} …</button>;
   return (
-    <div class="confirmation" role="group" aria-label={name}>
+    <div ref={question} class="confirmation" role="group" aria-label={name} tabIndex={-1}>
       {children}
       <p class="actions"><button class="danger" onClick={act}>{name}</button> <button onClick={() => setAsked(false)}>Keep</button></p>
     </div>

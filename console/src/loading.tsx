@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useReducer, useState } from "preact/hooks";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 import { type Pages, RetainError } from "retain-client";
 
 import { SESSION_ENDED } from "./api.ts";
@@ -48,12 +48,20 @@ export function useChanges(): [number, () => void] {
   return useReducer<number, void>((changes) => changes + 1, 0);
 }
 
-/** What somebody does: the last failure of it, and a function that does something and then `changed`. */
-export function useActions(changed: () => void): [ComponentChildren, (action: () => Promise<unknown>) => () => void] {
+/**
+ * What somebody does: the last failure of it, and a function that does something and then `changed`.
+ *
+ * A button that is pressed again before that is done does nothing: it is not disabled, so that it keeps the focus.
+ */
+export function useActions(changed: () => void): [ComponentChildren, (action: () => Promise<unknown>) => (event?: Event) => void] {
   const [error, setError] = useState<unknown>(undefined);
-  const act = (action: () => Promise<unknown>) => () => {
+  const underWay = useRef(new Set<unknown>()).current;
+  const act = (action: () => Promise<unknown>) => (event?: Event) => {
+    const pressed = event?.currentTarget;
+    if (underWay.has(pressed)) return;
+    underWay.add(pressed);
     setError(undefined);
-    action().then(changed, setError);
+    void action().then(changed, setError).finally(() => underWay.delete(pressed));
   };
   return [error === undefined ? null : <Failure error={error} />, act];
 }

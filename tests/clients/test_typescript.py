@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -66,11 +67,13 @@ def assert_as_documented(printed: str) -> None:
     assert lines[-3:] == ["true true completed", "no_such_memory 404", "true"]
 
 
-def test_its_decisions_and_readers(package: Path) -> None:
-    variables = {"PACKAGE": str(package), "SENT": ",".join(SENT)}
-    printed = node(["--test", "--test-reporter=tap", HERE / "typescript.test.mjs"], package, variables)
+@pytest.mark.parametrize(("name", "least"), [("typescript", 11), ("typescript_options", 80)])
+def test_its_decisions_and_readers(library: Any, package: Path, name: str, least: int) -> None:
+    usual = json.dumps(asdict(library.Retries()))
+    variables = {"PACKAGE": str(package), "SENT": ",".join(SENT), "USUAL": usual}
+    printed = node(["--test", "--test-reporter=tap", HERE / f"{name}.test.mjs"], package, variables)
     assert "# fail 0" in printed
-    assert int(printed.partition("# pass ")[2].split()[0]) >= 11
+    assert int(printed.partition("# pass ")[2].split()[0]) >= least
 
 
 def test_the_types_of_events_have_the_names_and_fields_that_the_page_lists() -> None:

@@ -1,40 +1,13 @@
-// What the TypeScript client decides and reads, without a server. PACKAGE: where it is installed. SENT: the
-// names of the headers that a page of another origin may send, separated by commas.
+// What the TypeScript client decides and reads, without a server. SENT: the names of the headers that a page of another origin
+// may send, separated by commas.
 
 import assert from "node:assert/strict";
 import test from "node:test";
-import { pathToFileURL } from "node:url";
 
-const installed = `${process.env.PACKAGE}/node_modules/retain-client/dist/`;
-const load = (name) => import(pathToFileURL(`${installed}${name}.js`).href);
+import { all, client, load, problem, QUICK, streamed } from "./canned.mjs";
+
 const { Retain, RetainError } = await load("index");
 const { eventsOf } = await load("server-events");
-
-const QUICK = { attempts: 3, firstPauseS: 0.001, longestPauseS: 0.01 };
-const problem = (status, code, headers = {}) =>
-  new Response(JSON.stringify({ code, detail: "no", request_id: "r1", limit: 7 }), { status, headers });
-const streamed = (...pieces) =>
-  new Response(
-    new ReadableStream({
-      start(controller) {
-        for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
-        controller.close();
-      },
-    }),
-    { headers: { "content-type": "text/event-stream" } },
-  );
-
-/** Return a client whose server answers so, one after the other, and what it was sent. */
-function client(...answers) {
-  const sent = [];
-  const fetch = async (request) => {
-    sent.push({ method: request.method, redirect: request.redirect, url: request.url, headers: request.headers, body: await request.text() });
-    const next = answers.shift();
-    if (next instanceof Error) throw next;
-    return next;
-  };
-  return { sent, retain: new Retain({ url: "https://retain.example", key: "k", tenant: "acme", retries: QUICK, fetch }) };
-}
 
 test("a run whose answer is lost is sent again with the same key and body", async () => {
   const answer = { run_id: "1", instance_id: "desk", status: "running" };
@@ -224,9 +197,6 @@ const cut = (begun, type = "application/json", status = 200) =>
     { status, headers: { "content-type": type } },
   );
 const page = () => new Response("<title>Sign in</title>", { headers: { "content-type": "text/html; charset=utf-8" } });
-const all = async (rows) => {
-  for await (const _ of rows);
-};
 
 test("a run whose answer is cut in its body is sent again with the same key", async () => {
   const answer = { run_id: "1", instance_id: "desk", status: "running" };

@@ -71,7 +71,7 @@ export async function refusal(response: Response): Promise<RetainError> {
     return new RetainError(`status ${response.status}: ${target || text.slice(0, 200)}`, { ...known, code: UNEXPECTED_ANSWER });
   }
   const { type: _type, title: _title, status: _status, detail, code, request_id, ...details } = problem;
-  const requestId = known.requestId ?? String(request_id);
+  const requestId = known.requestId ?? (typeof request_id === "string" ? request_id : undefined);
   return new RetainError(`${detail}${problemsOf(details["problems"])}`, { ...known, requestId, code: String(code), details });
 }
 

@@ -46,7 +46,7 @@ export function AgentView({ retain, place, id }: { retain: Retain; place: Place;
                 {versions.map((version, at) => (
                   <Version key={version.version} retain={retain} version={version} before={versions[at + 1]} opened={place.query.version === String(version.version)}>
                     {may("roll_back_agent") && at > 0 && !version.deleted && (
-                      <Confirmed name={`Define as in version ${version.version}`} act={act(() => retain.agents.rollBack(id, version.version, { ifMatch: current }))}>
+                      <Confirmed key={current} name={`Define as in version ${version.version}`} act={act(() => retain.agents.rollBack(id, version.version, { ifMatch: current }))}>
                         <p>It becomes version {current + 1}, with which runs begin from then. Open runs end as they began.</p>
                       </Confirmed>
                     )}
