@@ -1,4 +1,4 @@
-"""A deployment that answers what a test has prepared, and samples of what the document says: for states that are hard to reach."""
+"""A deployment that answers what a test has prepared, and samples of its answers: for states that are hard to reach."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Answer = dict[str, Any]
 
 
 def sample(operation: str, **others: Any) -> Answer:
-    """Return an answer of an operation as the document has it, with other values of its members. null where that is possible."""
+    """Return an answer of an operation as the document has it, null where that is possible, with other members."""
     route = _routes()[operation]
     answers = _document()["paths"][public_path(route)][route.method.lower()]["responses"]
     success = next(answer for status, answer in answers.items() if status.startswith("2") and "content" in answer)
@@ -117,7 +117,7 @@ def _matches(pattern: str, path: str) -> bool:
     return re.fullmatch(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(pattern)), path) is not None
 
 
-def _value(schema: Any, name: str) -> Any:  # noqa: PLR0911 -- one for each kind
+def _value(schema: Any, name: str) -> Any:
     if "$ref" in schema:
         return _value(_document()["components"]["schemas"][schema["$ref"].rpartition("/")[2]], name)
     one_of = schema.get("anyOf") or schema.get("oneOf")

@@ -1,4 +1,4 @@
-"""What the console asks and shows for answers that a test has prepared: no server takes part, so that each state is reached."""
+"""What the console asks and shows for answers that a test has prepared. No server takes part: each state is reached."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from playwright.sync_api import Locator, expect
 from tests.console.canned import EVERY, TENANT, Answer, Deployment, problem, sample
 from tests.e2e.waiting import eventually
 from tests.support.browser import Browsing, browsing
+
+pytestmark = pytest.mark.workerd  # for the browser, which is installed where workerd is
 
 _AT_MS = "1700000000000"
 _MANY = 101
@@ -64,7 +66,12 @@ PARTS = (
 
 @pytest.mark.parametrize(
     ("status", "code", "shown"),
-    [(401, "unauthenticated", "session_ended"), (403, "forbidden", None), (429, "rate_limited", None), (503, "d1_unavailable", None)],
+    [
+        (401, "unauthenticated", "session_ended"),
+        (403, "forbidden", None),
+        (429, "rate_limited", None),
+        (503, "d1_unavailable", None),
+    ],
 )
 def test_every_view_says_why_it_was_refused(console: Deployment, status: int, code: str, shown: str | None) -> None:
     console.open("runs/none")
@@ -120,7 +127,7 @@ def test_what_is_shown_whole_is_read_to_its_last_page(
     console: Deployment, address: str, operation: str, others: dict[str, Any], shown: str, pressed: tuple[str, ...]
 ) -> None:
     last = {"state": "completed"} if "state" in others else {}
-    answers = [sample(operation, **others), sample(operation, **last)]
+    answers: list[Any] = [sample(operation, **others), sample(operation, **last)]
     for number, answer in enumerate(answers):
         for name in ("results", "events", "webhooks", "datasets"):
             for entry in answer.get(name, ()):
@@ -166,16 +173,25 @@ def _waiting_run() -> Answer:
 PRESSED_TWICE = [
     ("memory/1", "get_memory", _memory, (), "Close: it is no longer so", "update_memory"),
     ("memory/1", "get_memory", _memory, ("Delete …",), "Delete", "delete_memory"),
-    ("memory/1", "get_memory", _memory, ("Erase everything about ann …",), "Erase everything about ann", "erase_memories"),
+    (
+        "memory/1",
+        "get_memory",
+        _memory,
+        ("Erase everything about ann …",),
+        "Erase everything about ann",
+        "erase_memories",
+    ),
     ("runs/1", "inspect_run", _waiting_run, (), "Approve", "resume_run"),
     ("operations", "list_errors", lambda: sample("list_errors"), (), "Replay", "replay_error"),
 ]
 
 
 @pytest.mark.parametrize(
-    ("address", "shown", "answer", "before", "name", "operation"), PRESSED_TWICE, ids=[case[-1] for case in PRESSED_TWICE]
+    ("address", "shown", "answer", "before", "name", "operation"),
+    PRESSED_TWICE,
+    ids=[case[-1] for case in PRESSED_TWICE],
 )
-def test_what_is_pressed_twice_is_done_once(  # noqa: PLR0917 -- a table
+def test_what_is_pressed_twice_is_done_once(
     console: Deployment, address: str, shown: str, answer: Any, before: tuple[str, ...], name: str, operation: str
 ) -> None:
     console.answers[shown] = [answer()]
