@@ -2,6 +2,7 @@
 // client repeats requests by default, as JSON.
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import test from "node:test";
 
 import { all, client, load, problem, QUICK, streamed } from "./canned.mjs";
@@ -123,13 +124,28 @@ test("the server's pause counts if it is longer, and a failure is repeated only 
   assert.ok(afterFailure(USUAL, 1, true) > 0);
 });
 
-test("choices about retries reach the requests", async () => {
-  const begun = performance.now();
+test("choices about pauses and silence reach the requests", async () => {
+  const asked = [];
+  const { setTimeout } = globalThis;
+  globalThis.setTimeout = (call, ms) => (asked.push(ms), ms >= 60_000 ? setTimeout(() => undefined, 0) : setTimeout(call, 0));
   const fetch = async () => problem(503, "contended");
-  const retries = { attempts: 4, firstPauseS: 0.04, longestPauseS: 0.041 };
-  await assert.rejects(new Retain({ url: "https://retain.example", tenant: "acme", retries, fetch }).memories.get("x"));
-  const took = performance.now() - begun;
-  assert.ok(took >= 59 && took < 400, `${took} ms`);
+  const pauses = async (options) => {
+    asked.length = 0;
+    await assert.rejects(new Retain({ url: "https://retain.example", tenant: "acme", fetch, ...options }).memories.get("x"));
+    return [...asked];
+  };
+  const within = (all, most) => {
+    const [pause] = all.filter((ms) => ms < 60_000);
+    return pause >= most / 2 && pause <= most;
+  };
+  try {
+    assert.ok(within(await pauses({ retries: { firstPauseS: 2 } }), 2_000));
+    assert.ok(within(await pauses({ retries: { firstPauseS: 9, longestPauseS: 3 } }), 3_000));
+    assert.equal((await pauses({}))[0], 60_000);
+    assert.equal((await pauses({ timeoutS: 70 }))[0], 70_000);
+  } finally {
+    globalThis.setTimeout = setTimeout;
+  }
 });
 
 test("what somebody aborted rejects before the pause, ends it, and leaves no timer", async () => {
@@ -140,7 +156,9 @@ test("what somebody aborted rejects before the pause, ends it, and leaves no tim
   abort.abort(left);
   await assert.rejects(slept, left);
   const timers = process.getActiveResourcesInfo().filter((one) => one === "Timeout").length;
-  await sleep(0.001, new AbortController().signal);
+  const { signal } = new AbortController();
+  await sleep(0.001, signal);
+  assert.deepEqual(getEventListeners(signal, "abort"), []);
   assert.ok(process.getActiveResourcesInfo().filter((one) => one === "Timeout").length <= timers);
 });
 

@@ -9,7 +9,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from playwright.sync_api import Page, Request, Route
+from playwright.sync_api import Locator, Page, Request, Route
 
 from tools.console import console_files
 from tools.openapi import document
@@ -44,6 +44,17 @@ def problem(code: str) -> Answer:
     return {"code": code, "detail": f"It is refused: {code}.", "request_id": "r1"}
 
 
+def memory(**others: Any) -> Answer:
+    """Return a memory about Ann."""
+    return sample("get_memory", id="1", last_event_id="e1", subject="ann", **others)
+
+
+def waiting_run() -> Answer:
+    """Return a run that waits for an approval."""
+    waits = {"kind": "approval", "call": "1.0", "tool": "refund", "arguments": {}, "expires_at_ms": 1}
+    return sample("inspect_run", run_id="1", status="waiting", completed_at_ms=None, waiting_for=waits)
+
+
 class Deployment:
     """Answers for a page. answers: by operation, one after the other, the last for good: an answer, or a status with one.
 
@@ -62,6 +73,10 @@ class Deployment:
         """Open a place of the tenant."""
         self.page.goto("about:blank")
         self.page.goto(f"{URL}/console#/{TENANT}/{address}")
+
+    def button(self, name: str) -> Locator:
+        """Return the buttons of this name."""
+        return self.page.get_by_role("button", name=name, exact=True)
 
     def requests(self, operation: str) -> list[Request]:
         """Return what an operation was asked."""

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Page
 
+from tests.console.canned import Deployment
 from tests.support.browser import Browsing, browsing
 from tools.local_server import LocalServer
 
@@ -26,3 +27,13 @@ def page(browser: Browsing, server: LocalServer, tenant_id: str) -> Iterator[Pag
     yield browser.tab
     browser.tab.close()
     assert browser.errors == []
+
+
+@pytest.fixture
+def console(browser: Browsing) -> Iterator[Deployment]:
+    """A deployment whose answers a test prepares, with a page at nothing. The page may throw nothing."""
+    page, thrown = browser.context.new_page(), list[str]()
+    page.on("pageerror", lambda error: thrown.append(str(error)))
+    yield Deployment(page)
+    page.close()
+    assert thrown == []

@@ -3,40 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 
-from tests.console.canned import EVERY, TENANT, Answer, Deployment, problem, sample
+from tests.console.canned import EVERY, TENANT, Answer, Deployment, memory, problem, sample, waiting_run
 from tests.e2e.waiting import eventually
-from tests.support.browser import Browsing, browsing
 
 pytestmark = pytest.mark.workerd  # for the browser, which is installed where workerd is
 
 _AT_MS = "1700000000000"
 _MANY = 101
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browsing]:
-    with browsing() as opened:
-        yield opened
-
-
-@pytest.fixture
-def console(browser: Browsing) -> Iterator[Deployment]:
-    """A deployment with a page at nothing. The page may throw nothing."""
-    page, thrown = browser.context.new_page(), list[str]()
-    page.on("pageerror", lambda error: thrown.append(str(error)))
-    yield Deployment(page)
-    page.close()
-    assert thrown == []
-
-
-def _button(console: Deployment, name: str) -> Locator:
-    return console.page.get_by_role("button", name=name, exact=True)
 
 
 def _entries(operation: str, list_name: str, count: int, key: str) -> Answer:
@@ -137,7 +115,7 @@ def test_what_is_shown_whole_is_read_to_its_last_page(
     console.answers[operation] = answers
     console.open(address)
     for name in pressed:
-        _button(console, name).click()
+        console.button(name).click()
     expect(console.page.locator(shown)).to_have_count(1 if operation == "verify_history" else 2)
     assert console.queries(operation)[1]["cursor"] == f"{others['cursor']}"
 
@@ -161,27 +139,18 @@ def test_a_list_that_is_not_whole_says_so(
     expect(console.page.get_by_text(f"The first {most} are shown.")).to_have_count(1)
 
 
-def _memory(**others: Any) -> Answer:
-    return sample("get_memory", id="1", last_event_id="e1", subject="ann", **others)
-
-
-def _waiting_run() -> Answer:
-    waits = {"kind": "approval", "call": "1.0", "tool": "refund", "arguments": {}, "expires_at_ms": 1}
-    return sample("inspect_run", run_id="1", status="waiting", completed_at_ms=None, waiting_for=waits)
-
-
 PRESSED_TWICE = [
-    ("memory/1", "get_memory", _memory, (), "Close: it is no longer so", "update_memory"),
-    ("memory/1", "get_memory", _memory, ("Delete …",), "Delete", "delete_memory"),
+    ("memory/1", "get_memory", memory, (), "Close: it is no longer so", "update_memory"),
+    ("memory/1", "get_memory", memory, ("Delete …",), "Delete", "delete_memory"),
     (
         "memory/1",
         "get_memory",
-        _memory,
+        memory,
         ("Erase everything about ann …",),
         "Erase everything about ann",
         "erase_memories",
     ),
-    ("runs/1", "inspect_run", _waiting_run, (), "Approve", "resume_run"),
+    ("runs/1", "inspect_run", waiting_run, (), "Approve", "resume_run"),
     ("operations", "list_errors", lambda: sample("list_errors"), (), "Replay", "replay_error"),
 ]
 
@@ -198,8 +167,8 @@ def test_what_is_pressed_twice_is_done_once(
     console.held[operation] = []
     console.open(address)
     for first in before:
-        _button(console, first).click()
-    _button(console, name).first.dblclick()
+        console.button(first).click()
+    console.button(name).first.dblclick()
     console.page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))")
     assert len(console.requests(operation)) == 1
     console.release(operation)
@@ -209,38 +178,38 @@ def test_forget_that_is_pressed_twice_is_done_once(console: Deployment) -> None:
     console.answers["get_user"] = [sample("get_user", id="ann")]
     console.held["delete_user"] = []
     console.open("people/ann")
-    expect(_button(console, "Forget")).to_be_disabled()
+    expect(console.button("Forget")).to_be_disabled()
     console.page.get_by_label("User", exact=True).fill("an")
-    expect(_button(console, "Forget")).to_be_disabled()
+    expect(console.button("Forget")).to_be_disabled()
     console.page.get_by_label("User", exact=True).fill("ann")
-    _button(console, "Forget").dblclick()
+    console.button("Forget").dblclick()
     console.page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))")
     assert len(console.requests("delete_user")) == 1
     console.release("delete_user")
 
 
 def test_what_failed_is_pressed_again(console: Deployment) -> None:
-    console.answers |= {"get_memory": [_memory()], "update_memory": [(403, problem("forbidden")), _memory()]}
+    console.answers |= {"get_memory": [memory()], "update_memory": [(403, problem("forbidden")), memory()]}
     console.open("memory/1")
-    _button(console, "Close: it is no longer so").click()
+    console.button("Close: it is no longer so").click()
     expect(console.page.get_by_role("alert")).to_contain_text("forbidden")
-    _button(console, "Close: it is no longer so").click()
+    console.button("Close: it is no longer so").click()
     eventually(lambda: console.page.evaluate("1") and console.requests("update_memory"), lambda asked: len(asked) == 2)
     expect(console.page.get_by_role("alert")).to_have_count(0)
 
 
 def test_a_question_takes_the_focus_and_gives_it_back(console: Deployment) -> None:
     """Who uses the keyboard would begin at the top of the page again, and a screen reader would not say what follows."""
-    console.answers["get_memory"] = [_memory()]
+    console.answers["get_memory"] = [memory()]
     console.open("memory/1")
-    _button(console, "Delete …").focus()
+    console.button("Delete …").focus()
     console.page.keyboard.press("Enter")
     expect(console.page.get_by_role("group", name="Delete")).to_be_focused()
     console.page.keyboard.press("Tab")
-    expect(_button(console, "Delete")).to_be_focused()
+    expect(console.button("Delete")).to_be_focused()
     console.page.keyboard.press("Tab")
     console.page.keyboard.press("Enter")
-    expect(_button(console, "Delete …")).to_be_focused()
+    expect(console.button("Delete …")).to_be_focused()
 
 
 def test_a_version_is_defined_again_unless_the_agent_changed_meanwhile(console: Deployment) -> None:
@@ -255,9 +224,9 @@ def test_a_version_is_defined_again_unless_the_agent_changed_meanwhile(console: 
         ],
     }
     console.open("agents/sdr?version=1")
-    _button(console, "Define as in version 1 …").click()
+    console.button("Define as in version 1 …").click()
     expect(console.page.get_by_text("It becomes version 4")).to_be_visible()
-    _button(console, "Define as in version 1").click()
+    console.button("Define as in version 1").click()
     expect(console.page.get_by_text("Version 4")).to_be_visible()
     [request] = console.requests("roll_back_agent")
     assert (request.headers["if-match"], request.post_data_json) == ('"3"', {"version": 1})
@@ -267,7 +236,7 @@ def test_a_version_is_defined_again_unless_the_agent_changed_meanwhile(console: 
 def test_an_instance_that_does_not_answer_is_among_those_that_are_behind(console: Deployment) -> None:
     console.answers["get_instance"] = [(503, problem("object_unavailable"))]
     console.open("operations")
-    _button(console, "Ask the 20 newest").click()
+    console.button("Ask the 20 newest").click()
     expect(console.page.get_by_text("did not answer")).to_be_visible()
 
 
@@ -298,7 +267,7 @@ ALLOWED = [
 def test_only_who_may_do_it_is_offered_it(
     console: Deployment, address: str, shown: str, name: str, operation: str
 ) -> None:
-    console.answers |= {"get_memory": [_memory()], "inspect_run": [_waiting_run()]}
+    console.answers |= {"get_memory": [memory()], "inspect_run": [waiting_run()]}
     every = [name for name in EVERY if name != operation]
     console.answers["get_own_access"] = [
         sample("get_own_access", operations=every),
@@ -307,6 +276,6 @@ def test_only_who_may_do_it_is_offered_it(
     console.open(address)
     expect(console.page.get_by_text("Loading …")).to_have_count(0)
     expect(console.page.get_by_role("heading", level=1)).to_be_visible()
-    expect(_button(console, name)).to_have_count(0)
+    expect(console.button(name)).to_have_count(0)
     console.open(address)
-    expect(_button(console, name)).to_be_visible()
+    expect(console.button(name)).to_be_visible()
