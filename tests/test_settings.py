@@ -153,6 +153,22 @@ def test_the_deployment_as_shipped_leaves_the_flags_of_namespaces_false() -> Non
     assert shipped["MEMORY_NAMESPACE_COMPAT_READ"] == "false"
 
 
+def test_what_may_be_absent_is_shipped_as_it_is_without_it() -> None:
+    """Who keeps a configuration of their own leaves out what they do not change."""
+    shipped = {**tomllib.loads(PRODUCTION_CONFIG.read_text())["vars"], "OTLP_ENDPOINT": "https://collector.example"}
+    settings, required = read_settings(shipped), set()
+    for name in shipped.keys() - {"OTLP_ENDPOINT"}:
+        try:
+            without = read_settings({key: value for key, value in shipped.items() if key != name})
+        except Misconfigured:
+            required.add(name)
+        else:
+            assert without == settings or name.startswith(("CHAT_", "EMBEDDING_")), name
+    assert required <= {"CHAT_PROVIDER", "CHAT_MODEL", "EMBEDDING_PROVIDER", "EMBEDDING_MODEL", "EMBEDDING_DIMENSIONS"}
+    assert settings.chat.provider != "scripted", "a script answers nobody"
+    assert settings.chat.allow_requests
+
+
 def test_the_flags_of_namespaces_are_false_by_default() -> None:
     unset = {name: value for name, value in VALUES.items() if not name.startswith("MEMORY_NAMESPACE")}
     assert read_settings(unset).namespaces == NamespaceSettings(False, False, "")

@@ -12,7 +12,7 @@ import pytest
 from tools import local_config as module
 from tools.local_config import local_config, write_local_config
 from tools.offline_runtime import COMPATIBILITY_FLAG
-from tools.paths import PRODUCTION_CONFIG
+from tools.paths import PRODUCTION_CONFIG, ROOT
 from tools.stage import read_config
 
 
@@ -27,6 +27,29 @@ def test_production_carries_no_development_setting(production: dict[str, Any]) -
     assert production["vars"]["RETAIN_ENVIRONMENT"] == "production"
     assert "services" not in production
     assert not [name for name in production["vars"] if name.endswith(("_KEY", "_SECRET", "_TOKEN"))]
+
+
+def test_production_uploads_what_is_staged_and_has_no_address_before_access_is_configured(
+    production: dict[str, Any],
+) -> None:
+    assert production["workers_dev"] is False
+    assert "routes" not in production
+    assert production["observability"] == {"enabled": True}
+    assert production["compatibility_date"] >= "2026-09-08", "an earlier one has another Python than the packages"
+    assert production["python_modules"] == {"exclude": []}, "without it the packages' bytecode stays behind"
+    globs = {glob for rule in production["rules"] for glob in rule["globs"]}
+    assert globs == {"**/agents.json", "**/*.pyc", "**/precompiled*.marshal", "adapters/exchange.mjs"}
+    assert all(rule["fallthrough"] for rule in production["rules"])
+    assert set(production["build"]["watch_dir"]) == {"workers", "durable_objects", "agents", "public", "console"}
+
+
+def test_every_class_of_objects_has_its_migration_and_every_binding_its_name(production: dict[str, Any]) -> None:
+    made = [name for migration in production["migrations"] for name in migration["new_sqlite_classes"]]
+    assert made == [binding["class_name"] for binding in production["durable_objects"]["bindings"]]
+    assert [migration["tag"] for migration in production["migrations"]] == [f"v{at + 1}" for at in range(len(made))]
+    assert production["ai"] == {"binding": "AI"}
+    [database] = production["d1_databases"]
+    assert list((ROOT / database["migrations_dir"]).glob("0001_*.sql"))
 
 
 def test_only_what_has_to_differ_locally_differs(production: dict[str, Any]) -> None:
