@@ -211,7 +211,9 @@ for (const [name, call] of Object.entries(SIGNALLED)) {
 test("who waits for a run is answered when it asks for an approval, and when the time is up", async () => {
   const asks = { run_id: "1", status: "waiting", waiting_for: { kind: "approval", call: "2.0" } };
   const asked = client(waiting(), Response.json(asks));
+  const begun = performance.now();
   assert.deepEqual(await asked.retain.runs.wait(...ids, { pollS: 0.001 }), asks);
+  assert.ok(performance.now() - begun < 950, "it is asked for as often as the caller wants");
   const late = client(waiting(), waiting());
   assert.equal((await late.retain.runs.wait(...ids, { timeoutS: 0.01, pollS: 0.02 })).status, "running");
   assert.equal(late.sent.length, 1);
@@ -219,6 +221,14 @@ test("who waits for a run is answered when it asks for an approval, and when the
   const slow = client(waiting()).retain.runs.wait(...ids, { pollS: 60, signal: abort.signal });
   setTimeout(() => abort.abort(new Error("the page was left")), 10);
   await assert.rejects(slow, { message: "the page was left" });
+});
+
+test("a file arrives as its bytes, whatever its type", async () => {
+  for (const type of ["application/json", "image/png"]) {
+    const { retain } = client(new Response(new Uint8Array([255, 0, 123]), { headers: { "content-type": type } }));
+    const file = await retain.attachments.download("0A");
+    assert.deepEqual([file.type, [...new Uint8Array(await file.arrayBuffer())]], [type, [255, 0, 123]]);
+  }
 });
 
 test("all that is to be cancelled is, page by page", async () => {
