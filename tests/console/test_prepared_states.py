@@ -22,7 +22,7 @@ def _with(operation: str, list_name: str, **others: Any) -> Answer:
 FLAGS = {**sample("get_key_migration")["flags"], "fit": False}
 MOVE = {"source": "DB", "target": "DB_1", "step": "copying_rows"}
 SPENT = {"input_tokens": 1, "output_tokens": 10, "learning_input_tokens": 100, "learning_output_tokens": 1_000}
-SAID = [
+WRONG = [
     ("list_schedules", _with("list_schedules", "schedules", last_error="run_quota", at_ms=1), "run_quota"),
     ("get_key_migration", sample("get_key_migration", flags=FLAGS), "they are not those of the phase"),
     ("get_key_migration", sample("get_key_migration", roll_back=True), "Roll it back"),
@@ -37,7 +37,7 @@ SAID = [
 ]
 
 
-@pytest.mark.parametrize(("operation", "answer", "text"), SAID, ids=[f"{name}-{text}" for name, _, text in SAID])
+@pytest.mark.parametrize(("operation", "answer", "text"), WRONG, ids=[f"{name}-{text}" for name, _, text in WRONG])
 def test_operations_say_what_is_wrong(console: Deployment, operation: str, answer: Answer, text: str) -> None:
     console.answers |= {"list_schedules": [_with("list_schedules", "schedules", at_ms=1)], operation: [answer]}
     if operation == "get_tenant_shard":
@@ -145,7 +145,8 @@ def test_a_case_that_is_added_again_replaces_itself(console: Deployment) -> None
     console.button("Add").click()
     expect(console.page.get_by_text("Added to recall.")).to_be_visible()
     [request] = console.requests("put_dataset")
-    assert [(one["id"], one["input"]) for one in request.post_data_json["cases"]] == [("other", "kept"), ("tea", "tea")]
+    body: Any = request.post_data_json
+    assert [(one["id"], one["input"]) for one in body["cases"]] == [("other", "kept"), ("tea", "tea")]
 
 
 def test_a_letter_in_a_field_is_not_the_key_for_raw_events(console: Deployment) -> None:
