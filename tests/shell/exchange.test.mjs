@@ -3,12 +3,14 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test, { after, before } from "node:test";
+import { gzipSync } from "node:zlib";
 
 const { exchange, send } = await import(process.env.MODULE);
 const HEADERS = JSON.stringify({ "content-type": "text/plain", "x-one": "1" });
 const MINUTE_MS = 60_000;
 let server;
 let url;
+const PACKED = gzipSync("x".repeat(1_000));
 const seen = [];
 const hungUp = [];
 
@@ -22,6 +24,9 @@ before(async () => {
       if (path === "/small") response.writeHead(201, { "content-length": "5" }).end("small");
       else if (path === "/large") response.writeHead(200, { "content-length": "12" }).end("x".repeat(12));
       else if (path === "/unannounced") response.write("small"), response.end();
+      else if (path === "/exact") response.writeHead(200, { "content-length": "10" }).end("x".repeat(10));
+      else if (path === "/packed") response.writeHead(200, { "content-length": `${PACKED.length}`, "content-encoding": "gzip" }).end(PACKED);
+      else if (path === "/cut") response.writeHead(418, { "content-length": "5" }).write("sm", () => response.destroy());
       else if (path === "/moved") response.writeHead(302, { location: "/small", "content-length": "0" }).end();
       else response.on("close", () => hungUp.push(path));
     });
@@ -59,6 +64,27 @@ for (const path of ["/large", "/unannounced"]) {
     assert.equal((await response.text()).length, path === "/large" ? 12 : 5);
   });
 }
+
+test("what is as large as it may be at once comes with its content", async () => {
+  const { content, size } = await exchange("GET", `${url}/exact`, HEADERS, undefined, MINUTE_MS, 10).answer;
+  assert.deepEqual([size, text(content)], [10, "x".repeat(10)]);
+});
+
+test("an encoded answer is longer than was announced, and is left to the caller", async () => {
+  const { response, size } = await exchange("GET", `${url}/packed`, HEADERS, undefined, MINUTE_MS, 100).answer;
+  assert.ok(PACKED.length < 100);
+  assert.deepEqual([size, (await response.text()).length], [-1, 1_000]);
+});
+
+test("an answer whose content breaks off is a rejection that has its status", async () => {
+  const { answer } = exchange("GET", `${url}/cut`, HEADERS, undefined, MINUTE_MS, 10);
+  await assert.rejects(answer, (error) => error.answered === 418);
+});
+
+test("the size is that of the content: an answer to HEAD has none, whatever it announces", async () => {
+  const { content, size } = await exchange("HEAD", `${url}/small`, HEADERS, undefined, MINUTE_MS, 10).answer;
+  assert.deepEqual([size, text(content)], [0, ""]);
+});
 
 test("a redirect is not followed", async () => {
   const { response, size } = await exchange("GET", `${url}/moved`, HEADERS, undefined, MINUTE_MS, 10).answer;

@@ -17,4 +17,4 @@ def test_the_module_that_sends_requests() -> None:
     environment = {**os.environ, "MODULE": str(MODULE)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "# pass 11" in done.stdout, done.stdout
+    assert "# pass 15" in done.stdout, done.stdout
