@@ -160,3 +160,28 @@ def test_a_letter_in_a_field_is_not_the_key_for_raw_events(console: Deployment) 
     console.page.get_by_label("Find").blur()
     console.page.keyboard.press("e")
     expect(console.page.get_by_role("heading", name="Events")).to_be_visible()
+
+
+def test_the_time_stays_between_views_and_the_focus_goes_along(console: Deployment) -> None:
+    console.open("memory?as_of_ms=1700000000000")
+    views = console.page.get_by_role("navigation", name="Views")
+    for view, address in (("Recall", "recall?as_of_ms=1700000000000"), ("Runs", "runs")):
+        expect(views.get_by_role("link", name=view)).to_have_attribute("href", f"#/{TENANT}/{address}")
+    views.get_by_role("link", name="People").click()
+    expect(console.page.get_by_role("main")).to_be_focused()
+    console.page.get_by_label("User", exact=True).fill(" ann ")
+    console.button("Open").click()
+    expect(console.page.get_by_role("heading", level=1, name="ann", exact=True)).to_be_visible()
+
+
+def test_a_run_is_compared_with_others_of_its_version(console: Deployment) -> None:
+    run = {**sample("list_evaluations")["runs"][0], "state": "completed"}
+    runs = [{**run, "run_id": name, "version": version} for name, version in (("1", "a"), ("2", "a"), ("3", "b"))]
+    console.answers |= {
+        "get_evaluation": [sample("get_evaluation", run_id="1", version="a", state="completed")],
+        "list_evaluations": [sample("list_evaluations", runs=runs)],
+    }
+    console.open("evaluations/1")
+    values = console.page.get_by_label("Compared with").locator("option")
+    expect(values).to_have_count(2)
+    assert [one.get_attribute("value") for one in values.all()] == ["", "2"]
