@@ -61,7 +61,7 @@ async def test_the_end_of_a_run_is_sent_signed_with_the_run(deploy: Deploy, agen
     _, secret = await webhook(deployment)
     result = await ran(deployment, by="key:k")
     [message] = deployment.receiver.received
-    signed = signed_headers(secret, f"msg_{result['run_id']}", deployment.clock(), message.body)
+    signed = signed_headers([secret], f"msg_{result['run_id']}", deployment.clock(), message.body)
     assert dict(signed).items() <= dict(message.headers).items()
     assert message.content["type"] == "run.completed"
     assert message.content["timestamp"].endswith("+00:00")

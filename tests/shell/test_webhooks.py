@@ -84,7 +84,7 @@ async def test_a_webhook_hears_of_a_run_with_a_valid_signature_and_its_secret_is
     assert secret not in json.dumps(dict(row))
     run = await acme.run("acme", "sdr", RUN)
     [(headers, body)] = shop.messages
-    signed = signed_headers(secret, f"msg_{run['run_id']}", int(headers["webhook-timestamp"]) * 1000, body)
+    signed = signed_headers([secret], f"msg_{run['run_id']}", int(headers["webhook-timestamp"]) * 1000, body)
     assert signed.items() <= headers.items()
     assert json.loads(body)["data"]["output"] == run["output"]
     [delivery] = await listed(acme, made["webhook_id"])
@@ -128,15 +128,45 @@ async def test_the_alarm_sends_again(acme: Worker, shop: Shop) -> None:
     assert [one["status"] for one in await listed(acme, webhook_id)] == ["delivered"]
 
 
-async def test_another_secret_signs_the_next_message(acme: Worker, shop: Shop) -> None:
+@pytest.mark.parametrize(
+    ("asked", "after_ms", "signing"),
+    [
+        (None, 0, ["new", "old"]),
+        (None, 3_599_000, ["new", "old"]),
+        (None, 3_600_000, ["new"]),
+        ({"grace_minutes": 0}, 0, ["new"]),
+        ({"grace_minutes": 10_080}, 604_799_000, ["new", "old"]),
+    ],
+)
+async def test_another_secret_signs_the_next_message_and_for_a_while_the_old_one_as_well(
+    acme: Worker, shop: Shop, asked: dict[str, int] | None, after_ms: int, signing: list[str]
+) -> None:
     first = await created(acme, shop)
-    rotated = await acme.request("POST", f"{WEBHOOKS}/{first['webhook_id']}/rotate")
-    assert (rotated.status, {**rotated.content, "secret": first["secret"]}) == (200, first)
+    assert first["previous_until_ms"] is None
+    rotated = await acme.request("POST", f"{WEBHOOKS}/{first['webhook_id']}/rotate", asked)
+    grace_ms = 60_000 * (60 if asked is None else asked["grace_minutes"])
+    until_ms = acme.clock() + grace_ms if grace_ms else None
+    expected = {**first, "secret": rotated.content["secret"], "previous_until_ms": until_ms}
+    assert (rotated.status, rotated.content) == (200, expected)
+    secrets = {"old": first["secret"], "new": rotated.content["secret"]}
+    assert len(set(secrets.values())) == 2
+    acme.clock.advance(after_ms)
     run = await acme.run("acme", "sdr", RUN)
     [(headers, body)] = shop.messages
     at_ms = int(headers["webhook-timestamp"]) * 1000
-    signed = [signed_headers(one["secret"], f"msg_{run['run_id']}", at_ms, body) for one in (first, rotated.content)]
-    assert [one["webhook-signature"] == headers["webhook-signature"] for one in signed] == [False, True]
+    signed = signed_headers([secrets[one] for one in signing], f"msg_{run['run_id']}", at_ms, body)
+    assert headers["webhook-signature"] == signed["webhook-signature"]
+
+
+async def test_a_rotation_is_in_the_history_and_needs_a_bounded_time(acme: Worker, shop: Shop) -> None:
+    path = f"{WEBHOOKS}/{(await created(acme, shop))['webhook_id']}/rotate"
+    for wrong in (-1, 10_081, "60"):
+        assert (await acme.request("POST", path, {"grace_minutes": wrong})).content["code"] == "invalid_body"
+    await acme.request("POST", path)
+    kinds = await acme.rows(
+        "SELECT kind FROM mutation_log WHERE tenant_id = 'acme' AND kind GLOB 'webhook_*' ORDER BY number"
+    )
+    assert [row["kind"] for row in kinds] == ["webhook_created", "webhook_rotated"]
 
 
 async def test_deliveries_come_in_pages(acme: Worker, shop: Shop) -> None:

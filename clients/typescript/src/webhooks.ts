@@ -23,10 +23,10 @@ export class Webhooks {
     return answered(await this.api.POST("/v1/tenants/{tenant}/webhooks", { params, body }));
   }
 
-  /** Give a webhook another secret, which is in this answer alone. */
-  async rotate(webhookId: string): Promise<Schemas["CreatedWebhook"]> {
+  /** Give a webhook another secret, which is in this answer alone. For a while, an hour unless given, the old one signs as well. */
+  async rotate(webhookId: string, body: Schemas["RotateSecretBody"] = {}): Promise<Schemas["CreatedWebhook"]> {
     const params = { path: this.path(webhookId) };
-    return answered(await this.api.POST("/v1/tenants/{tenant}/webhooks/{webhook_id}/rotate", { params }));
+    return answered(await this.api.POST("/v1/tenants/{tenant}/webhooks/{webhook_id}/rotate", { params, body }));
   }
 
   /** Delete a webhook: what it was not sent yet is not sent. */

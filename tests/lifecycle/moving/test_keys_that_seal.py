@@ -81,7 +81,8 @@ class Sealed(Features):
         await self.worker.settled()
         headers, body = self.shop.messages[before:][-1]
         sent_at_ms = int(headers["webhook-timestamp"]) * 1000
-        assert {**headers, **signed_headers(self.secret, headers["webhook-id"], sent_at_ms, body)} == headers
+        signed = signed_headers([self.secret], headers["webhook-id"], sent_at_ms, body)
+        assert signed["webhook-signature"] == headers["webhook-signature"].split()[0]
 
     async def values(self) -> list[str]:
         """Return the values of the items."""

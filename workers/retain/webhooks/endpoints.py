@@ -31,19 +31,26 @@ INSERT INTO webhooks (tenant_id, webhook_id, url, events, secret, created_by, cr
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE (SELECT COUNT(*) FROM webhooks WHERE tenant_id = ?1) < ?8 RETURNING webhook_id
 """
 _PAGE = "SELECT * FROM webhooks WHERE tenant_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT ?"
-_ROTATE = "UPDATE webhooks SET secret = ? WHERE tenant_id = ? AND webhook_id = ? RETURNING *"
+_ROTATE = """
+UPDATE webhooks SET secret = ?3, previous_secret = iif(?4 > ?5, secret, NULL), previous_until_ms = iif(?4 > ?5, ?4, NULL)
+WHERE tenant_id = ?1 AND webhook_id = ?2 RETURNING *
+"""
 _DELETE = "DELETE FROM webhooks WHERE tenant_id = ? AND webhook_id = ? RETURNING webhook_id"
 
 
 @dataclass(frozen=True, slots=True)
 class Webhook:
-    """One webhook, without its secret. created_at_ms: epoch milliseconds."""
+    """One webhook, without its secret. created_at_ms: epoch milliseconds.
+
+    previous_until_ms: until when its messages are signed with the secret before as well, None if they are not.
+    """
 
     webhook_id: str
     url: str
     events: tuple[WebhookEvent, ...]
     created_by: str
     created_at_ms: int
+    previous_until_ms: int | None = None
 
     def to_json(self) -> dict[str, object]:
         """Return the webhook as HTTP answers have it."""
@@ -96,14 +103,16 @@ class Webhooks:
         webhooks = [_webhook(row) for row in rows[:limit]]
         return WebhookPage(webhooks, webhooks[-1].webhook_id if len(rows) > limit else None)
 
-    async def rotate(self, tenant_id: str, webhook_id: str) -> tuple[Webhook, str]:
+    async def rotate(self, tenant_id: str, webhook_id: str, grace_ms: int) -> tuple[Webhook, str]:
         """Give a webhook another secret; return both. The next message is signed with it.
 
+        grace_ms: for how long it is signed with the secret before as well.
         Raises: NotFound (code `no_such_webhook`); Misconfigured (code `credentials_key_missing`, `invalid_credentials_key`).
         """
         secret = new_secret()
         sealed = await self._keys().seal(secret_name(webhook_id), secret)
-        rows = (await self._sql.run(_ROTATE, sealed, tenant_id, webhook_id)).rows
+        now_ms = self._clock()
+        rows = (await self._sql.run(_ROTATE, tenant_id, webhook_id, sealed, now_ms + grace_ms, now_ms)).rows
         if not rows:
             raise _unknown()
         return _webhook(rows[0]), secret
@@ -120,4 +129,6 @@ def _unknown() -> NotFound:
 
 def _webhook(row: Row) -> Webhook:
     events = tuple(read_own_json(row["events"]))
-    return Webhook(row["webhook_id"], row["url"], events, row["created_by"], int(row["created_at_ms"]))
+    until_ms = row["previous_until_ms"]
+    names = (row["webhook_id"], row["url"], events, row["created_by"])
+    return Webhook(*names, int(row["created_at_ms"]), None if until_ms is None else int(until_ms))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -26,7 +27,8 @@ AT_ONCE = 20
 """Most messages that one call sends."""
 
 _PENDING = f"""
-SELECT d.webhook_id, d.message_id, d.event, d.at_ms, d.attempts, d.due_at_ms, w.url, w.secret, {RUN_COLUMNS}
+SELECT d.webhook_id, d.message_id, d.event, d.at_ms, d.attempts, d.due_at_ms, w.url, w.secret,
+  w.previous_secret, w.previous_until_ms, {RUN_COLUMNS}
 FROM webhook_deliveries d JOIN agent_runs r ON r.run_id = d.run_id
 LEFT JOIN webhooks w ON w.tenant_id = d.tenant_id AND w.webhook_id = d.webhook_id
 WHERE d.run_id = ? AND d.tenant_id = ? AND d.status = 'pending' ORDER BY d.due_at_ms, d.webhook_id LIMIT {AT_ONCE}
@@ -91,8 +93,7 @@ class Sender:
         try:
             await self._guard(row["url"])
             body = message_of(row["event"], int(row["at_ms"]), row)
-            secret = await self._keys().open(secret_name(row["webhook_id"]), row["secret"])
-            signed = signed_headers(secret, row["message_id"], self._clock(), body)
+            signed = signed_headers(await self._secrets(row), row["message_id"], self._clock(), body)
             headers = {"content-type": "application/json", "user-agent": "retain", **signed}
             answer = await self._fetch(
                 "POST",
@@ -109,6 +110,15 @@ class Sender:
         except ValueError:
             return _Attempt(None, "credential_unreadable")
         return _Attempt(answer.status)
+
+    async def _secrets(self, row: Row) -> list[str]:
+        """Return the secrets of a webhook, the newest first. Raises: as `Keyring.open`, for the newest."""
+        keys, name = self._keys(), secret_name(row["webhook_id"])
+        found = [await keys.open(name, row["secret"])]
+        if row["previous_secret"] is not None and self._clock() < int(row["previous_until_ms"]):
+            with suppress(ValueError, RetainError):  # it was sealed with a key that is gone: the newest signs alone
+                found.append(await keys.open(name, row["previous_secret"]))
+        return found
 
     def _next_ms(self, row: Row, attempt: _Attempt) -> int | None:
         """Return when a message is sent again, None for one that was delivered or is given up."""

@@ -17,6 +17,7 @@ from retain_client.api.models.created_webhook import CreatedWebhook
 from retain_client.api.models.deliveries import Deliveries
 from retain_client.api.models.delivery import Delivery
 from retain_client.api.models.list_deliveries_status import ListDeliveriesStatus
+from retain_client.api.models.rotate_secret_body import RotateSecretBody
 from retain_client.api.models.webhook import Webhook
 from retain_client.api.models.webhook_body import WebhookBody
 from retain_client.api.models.webhooks import Webhooks as WebhooksPage
@@ -50,9 +51,13 @@ class AsyncWebhooks:
         response = await create_webhook.asyncio_detailed(self._tenant, client=self._api, body=body)
         return answered(response, CreatedWebhook)
 
-    async def rotate(self, webhook_id: str) -> CreatedWebhook:
-        """Give a webhook another secret, which is in this answer alone. Raises: RetainError."""
-        response = await rotate_webhook.asyncio_detailed(self._tenant, webhook_id, client=self._api)
+    async def rotate(self, webhook_id: str, *, grace_minutes: int | None = None) -> CreatedWebhook:
+        """Give a webhook another secret, which is in this answer alone.
+
+        grace_minutes: how long the old one signs as well, an hour unless given. Raises: RetainError.
+        """
+        body = RotateSecretBody.from_dict(given(grace_minutes=grace_minutes))
+        response = await rotate_webhook.asyncio_detailed(self._tenant, webhook_id, client=self._api, body=body)
         return answered(response, CreatedWebhook)
 
     async def delete(self, webhook_id: str) -> None:

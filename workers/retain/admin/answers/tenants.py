@@ -97,13 +97,14 @@ class TokenJson(TypedDict):
 
 
 class WebhookJson(TypedDict):
-    """A webhook, without its secret."""
+    """A webhook, without its secret. previous_until_ms: until when the secret before its last rotation signs as well."""
 
     webhook_id: str
     url: str
     events: list[WebhookEvent]
     created_by: str
     created_at_ms: int
+    previous_until_ms: int | None
 
 
 class WebhooksJson(TypedDict):

@@ -28,6 +28,12 @@ class WebhookBody(BodyModel):
     events: list[WebhookEvent] = Field(default_factory=lambda: list(EVENTS), min_length=1, max_length=len(EVENTS))
 
 
+class RotateSecretBody(BodyModel):
+    """For how long messages are signed with the old secret as well, so that receivers can be given the new one."""
+
+    grace_minutes: int = Field(default=60, ge=0, le=10_080)
+
+
 class DeliveriesQuery(PageQuery):
     """Which messages to list."""
 
@@ -48,9 +54,10 @@ async def create_webhook(context: AdminContext, request: TypedRequest[WebhookBod
     return json_response({**webhook.to_json(), "secret": secret}, 201)
 
 
-async def rotate_webhook(context: AdminContext, request: PathRequest) -> Response:
-    """Give a webhook another secret, which is in this answer alone. The next message is signed with it."""
-    webhook, secret = await context.webhooks().rotate(request.tenant_id, request.path["webhook_id"])
+async def rotate_webhook(context: AdminContext, request: TypedRequest[RotateSecretBody, None]) -> Response:
+    """Give a webhook another secret, which is in this answer alone. For a while, both sign its messages."""
+    grace_ms = request.body.grace_minutes * 60_000
+    webhook, secret = await context.webhooks().rotate(request.tenant_id, request.path["webhook_id"], grace_ms)
     return json_response({**webhook.to_json(), "secret": secret})
 
 
@@ -94,7 +101,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             answers=(
                 Answer(
                     200,
-                    '`{"webhooks", "cursor"}`: each with `webhook_id`, `url`, `events`, `created_by`, `created_at_ms`',
+                    '`{"webhooks", "cursor"}`: each with `webhook_id`, `url`, `events`, `created_by`, `created_at_ms`,'
+                    " `previous_until_ms`: until when its messages are signed with the secret before as well",
                     model=WebhooksJson,
                 ),
             ),
@@ -128,6 +136,8 @@ RESOURCE: Resource[AdminContext] = Resource(
             f"{_WEBHOOK}/rotate",
             rotate_webhook,
             needs="owner",
+            body=JsonBody(RotateSecretBody, required=False),
+            takes="`grace_minutes`: how long the old secret signs as well, 60 unless given, 10,080 at most",
             answers=(Answer(200, "the webhook, as when it was created", model=CreatedWebhookJson),),
             errors=(
                 "no_such_webhook",
