@@ -27,7 +27,7 @@ from retain.json_text import read_own_json
 MEETINGS = 10
 """How many meetings a memory has."""
 SPEAKING = 8
-"""A turn of fewer words ("Okay .") is evidence of nothing by itself."""
+"""A turn of fewer words ("Okay .") alone is evidence of nothing."""
 _BEGINNING = date(2024, 1, 1)
 _PARTS = ("dev", "tst")
 _ASKED = ("what", "who", "where", "why", "how", "when")

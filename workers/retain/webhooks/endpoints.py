@@ -32,7 +32,8 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE (SELECT COUNT(*) FROM webhooks WHERE ten
 """
 _PAGE = "SELECT * FROM webhooks WHERE tenant_id = ? AND webhook_id > ? ORDER BY webhook_id LIMIT ?"
 _ROTATE = """
-UPDATE webhooks SET secret = ?3, previous_secret = iif(?4 > ?5, secret, NULL), previous_until_ms = iif(?4 > ?5, ?4, NULL)
+UPDATE webhooks SET secret = ?3,
+  previous_secret = CASE WHEN ?4 > ?5 THEN secret END, previous_until_ms = CASE WHEN ?4 > ?5 THEN ?4 END
 WHERE tenant_id = ?1 AND webhook_id = ?2 RETURNING *
 """
 _DELETE = "DELETE FROM webhooks WHERE tenant_id = ? AND webhook_id = ? RETURNING webhook_id"
