@@ -49,7 +49,7 @@ def heard(chat: SteppedChat) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("said", "known", "taken"),
+    ("asked", "known", "taken"),
     [
         ({}, ANN, ANN),
         ({"name": "Annie"}, ANN, {**ANN, "name": "Annie"}),
@@ -59,12 +59,12 @@ def heard(chat: SteppedChat) -> Any:
     ],
 )
 async def test_what_a_run_does_not_say_of_its_user_is_taken_from_what_is_known(
-    deploy: Deploy, agents: Agents, said: dict[str, str], known: dict[str, str], taken: dict[str, Any]
+    deploy: Deploy, agents: Agents, asked: dict[str, str], known: dict[str, str], taken: dict[str, Any]
 ) -> None:
     chat = SteppedChat(WHO, says("ok"))
     deployment = deploy(agents(FUNCTIONS, **CLERK), chat=chat)
     await know(deployment, **known)
-    await deployment.run("clerk", "hello", user={"id": "ann", **said})
+    await deployment.run("clerk", "hello", user={"id": "ann", **asked})
     assert heard(chat)["user"] == {"id": "ann", **taken}
     zone = taken["timezone"] or "UTC"
     assert f"({zone})" in shown(chat)

@@ -32,16 +32,16 @@ class UserQuery:
         return _PROFILE, (self.tenant_id, self.user.id)
 
     def found(self, result: SqlResult) -> User:
-        """Return the user: what the run says, and of the rest what is known. A zone that the platform lacks is none."""
-        said = self.user
+        """Return the user: what the run says, and of the rest what is known, except a zone that the platform lacks."""
+        named = self.user
         if not result.rows:
-            return said
+            return named
         row = result.rows[0]
         return User(
-            said.id,
-            row["name"] if said.name is None else said.name,
-            row["locale"] if said.locale is None else said.locale,
-            self._known_zone(row["timezone"]) if said.timezone is None else said.timezone,
+            named.id,
+            row["name"] if named.name is None else named.name,
+            row["locale"] if named.locale is None else named.locale,
+            self._known_zone(row["timezone"]) if named.timezone is None else named.timezone,
         )
 
     def _known_zone(self, zone: str | None) -> str | None:

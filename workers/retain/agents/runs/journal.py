@@ -174,11 +174,11 @@ class Journal:
     def _meet(self, request: RunRequest, user: User, run_id: str, now_ms: int) -> None:
         """Let the instance serve the user from now on, and owe D1 what the run says of them.
 
-        A delegate, a fork and a schedule say what was said before, which is no news.
+        A delegate, a fork and a schedule repeat what was said before.
         """
         self.serve(user.id)
-        anew = request.parent is None and request.fork is None and request.schedule_id is None
-        met = MeetUser if anew else MeetUserAgain
+        first = request.parent is None and request.fork is None and request.schedule_id is None
+        met = MeetUser if first else MeetUserAgain
         self._owe(met.of(self._identity.scope.tenant_id, user, run_id, now_ms))
 
     def serve(self, user_id: str) -> None:
