@@ -76,3 +76,17 @@ async def test_a_run_of_an_agent_whose_tool_is_not_stored_is_refused_as_the_docu
     one = "/v1/agents/{tenant}/{agent_type}"
     for route in (f"{one}/run", f"{one}/instances/{{instance_id}}/runs/{{run_id}}/fork"):
         assert "no_such_tool" in ROUTES[f"POST {route}"].errors
+
+
+async def test_an_agent_is_defined_while_nobody_can_look_whether_its_tools_are_stored(worker: Worker) -> None:
+    await worker.tenant()
+    definition = "/admin/tenants/acme/agents/lame"
+    lame = {
+        "description": "Does it.",
+        "instructions": "Do it.",
+        "model": {"provider": "scripted", "script": "sdr"},
+        "tools": ["absent"],
+    }
+    worker.kv.down = True
+    added = await worker.request("PUT", definition, lame)
+    assert (added.status, added.content["warnings"]) == (201, []), added.body

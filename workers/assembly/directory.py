@@ -14,7 +14,7 @@ from retain.agents.context import AgentsContext
 from retain.agents.definitions import AgentDefinition
 from retain.agents.versions.tenant_agents import TenantAgents
 from retain.attachments.store import Attachments
-from retain.errors import NotFound
+from retain.errors import NotFound, Unavailable
 from retain.tenants.register import Tenants
 
 if TYPE_CHECKING:
@@ -52,7 +52,10 @@ def defined_agents(root: Assembly) -> DefinedAgents:
         named = [(f"/tools/{place}", name) for place, name in enumerate(definition.tools)]
         named += [(f"/mcp_servers/{name}", name) for name in definition.mcp_servers]
         looked_up = named[:LOOKED_UP]
-        found = await root.gateway.tools.describe_each(tenant_id, [name for _, name in looked_up])
+        try:
+            found = await root.gateway.tools.describe_each(tenant_id, [name for _, name in looked_up])
+        except Unavailable:  # the version is added already, and a warning is not worth its answer
+            return []
         return [
             DefinitionProblem(pointer, f"the tenant has no tool {name} in the gateway: a run would fail")
             for (pointer, name), tool in zip(looked_up, found, strict=True)
