@@ -11,6 +11,7 @@ import pytest
 from openai.types.chat import ChatCompletionChunk
 
 from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import RunReport
 from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.execution import event_stream
 from retain.agents.execution.stream import KEEP_ALIVE
@@ -30,6 +31,7 @@ from retain.errors import (
     Unavailable,
     UpstreamFailed,
 )
+from retain.errors.codes import UnavailableCode
 from retain.http import Request
 from retain.identifiers import time_of
 from retain.limits.rates import Rates
@@ -374,6 +376,38 @@ async def test_a_request_whose_run_may_have_begun_is_repeated_only_with_a_key(de
             await posted(context, wanted(), headers=headers)
         assert refused(lost.value, "request-1").headers["x-should-retry"] == again
         await deployment.restart()
+
+
+@pytest.mark.parametrize(
+    ("code", "reached"),
+    [("agent_instance_unavailable", 0), ("agent_instance_unavailable", 1), ("d1_unavailable", 0)],
+    ids=["its instance", "its instance, later", "D1"],
+)
+async def test_a_request_whose_delegate_cannot_be_asked_is_repeated_only_with_a_key(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch, code: UnavailableCode, reached: int
+) -> None:
+    to_clerk = calls(("delegate", {"agent": "clerk", "input": "go"}))
+    chat = {"boss": SteppedChat(to_clerk, to_clerk), "clerk": SteppedChat(calls(PAY), calls(PAY))}
+    staff = agents(boss={"delegates": ["clerk"]}, clerk=CLERK)
+    context = await context_of(deploy(staff, chat=chat, upstreams=[Upstream("pay", idempotent=True)]))
+    show, shown = InstanceClient.show, 0
+
+    async def shows(instance: InstanceClient, run_id: str) -> RunReport:
+        nonlocal shown
+        if instance.identity.agent_type == "clerk":
+            shown += 1
+            if shown > reached:
+                raise Unavailable("down", code=code)
+        return await show(instance, run_id)
+
+    monkeypatch.setattr(InstanceClient, "show", shows)
+    for headers, again in (({}, "false"), ({"idempotency-key": "k"}, "true")):
+        shown = 0
+        try:
+            await posted(context, wanted(model="boss"), headers=headers)
+        except Unavailable as lost:
+            assert refused(lost, "request-1").headers["x-should-retry"] == again
+    assert shown == 1
 
 
 async def test_an_idempotency_key_gives_the_same_run(deploy: Deploy, agents: Agents) -> None:

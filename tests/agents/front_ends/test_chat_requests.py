@@ -16,7 +16,7 @@ from retain.agents.calls.report import ApprovalAwaited, Awaited, ModelAwaited, R
 from retain.agents.calls.run_request import PriorMessage
 from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import IGNORED, ChatBody
-from retain.agents.front_ends.chat_stream import ChatText, must_wait
+from retain.agents.front_ends.chat_stream import ChatText
 from retain.agents.front_ends.messages import MAX_PRIOR_BYTES, MAX_PRIOR_MESSAGES, earlier_messages, newest_question
 from retain.agents.front_ends.openai_errors import refused
 from retain.agents.front_ends.question import question_of
@@ -177,8 +177,9 @@ async def test_whoever_asks_waits_for_a_model_and_not_for_a_person(
 ) -> None:
     standing = RunStanding("0" * 26, "desk", "waiting" if awaited else "queued", awaited)
     client = InstanceClient(LocalInstances(deploy()), instance_of("acme", "clerk", "desk"))
-    assert await must_wait(client, standing) is is_waited_for
-    notice = Completion(client.identity, "0" * 26).notice(standing, await question_of(client, standing))
+    question = await question_of(client, standing)
+    assert (question is None) is is_waited_for
+    notice = Completion(client.identity, "0" * 26).notice(standing, question)
     assert f"/v1/agents/acme/clerk/instances/desk/runs/{'0' * 26}" in notice
 
 

@@ -21,7 +21,7 @@ from retain.agents.front_ends.chat_answer import Completion
 from retain.agents.front_ends.chat_request import ChatBody
 from retain.agents.front_ends.chat_stream import chunks, ended
 from retain.agents.front_ends.openai_errors import RUN_ENDED, unanswered
-from retain.agents.front_ends.question import question_of
+from retain.agents.front_ends.question import Question
 from retain.agents.versions.tenant_agents import FRESH_MS, ListedAgent, unknown
 from retain.errors import Forbidden, InvalidInput, NotFound, Unavailable
 from retain.http import Request, Response, idempotency_key, json_response
@@ -81,7 +81,7 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     instance_id, asked = wanted.checked(http)
     asked = await with_files(context, http, (tenant_id, agent.type, instance_id), asked, wanted)
     instance = await context.instance(tenant_id, agent.type, instance_id)
-    report = await _reported(instance, asked)
+    report, question = await _reported(instance, asked)
     wants_usage = body.stream_options is not None and body.stream_options.include_usage
     completion = Completion(instance.identity, report.run_id, wants_usage)
     headers = {IGNORED: ", ".join(body.ignored)} if body.ignored else {}
@@ -91,20 +91,23 @@ async def create_chat_completion(context: AgentsContext, request: TypedRequest[C
     elif isinstance(report, RunResult) and report.status != "completed":
         answer = unanswered(report)
     else:
-        answer = json_response(completion.whole(report, await question_of(instance, report)))
+        answer = json_response(completion.whole(report, question))
     return Response(answer.status, answer.body, {**answer.headers, **headers}, answer.stream)
 
 
-async def _reported(instance: InstanceClient, asked: RunRequest) -> RunReport:
+async def _reported(instance: InstanceClient, asked: RunRequest) -> tuple[RunReport, Question | None]:
     """Return the report of a run: once it has begun, for a stream, else once it has ended or waits for a person.
 
-    Raises: as the instance does; Unavailable with the detail `begun` for a request whose run may have begun, and which has
-        no key by which its repetition would be the same run.
+    And what the person is asked. Raises: as the instance does; Unavailable with the detail `begun` for a request whose run
+        has begun, or may have, and which has no key by which its repetition would be the same run.
     """
+    begun = False
     try:
-        return await (instance.start(asked) if asked.stream else ended(instance, await instance.run(asked)))
+        report = await (instance.start(asked) if asked.stream else instance.run(asked))
+        begun = True
+        return (report, None) if asked.stream else await ended(instance, report)
     except Unavailable as error:
-        if asked.idempotency_key is not None or error.code != "agent_instance_unavailable":
+        if asked.idempotency_key is not None or not (begun or error.code == "agent_instance_unavailable"):
             raise
         raise Unavailable(error.message, code=error.code, begun=True) from error
 

@@ -61,28 +61,23 @@ class ChatText:
         return _BETWEEN + notice if self._sent else notice
 
 
-async def must_wait(instance: InstanceClient, report: RunReport) -> bool:
-    """Return whether the answer of an instance's run may come without a person.
-
-    The run is under way, in the queue, or a model is away: its own, or that of the delegate for which it waits.
-    Raises: Unavailable.
-    """
-    return not report.ended and await question_of(instance, report) is None
-
-
-async def ended(instance: InstanceClient, report: RunReport) -> RunReport:
+async def ended(instance: InstanceClient, report: RunReport) -> tuple[RunReport, Question | None]:
     """Return the report of a run once it has ended or waits for a person, or nothing has happened for a while.
 
-    Raises: Unavailable.
+    And what the person is asked, by the run or by a delegate for which it waits. A run under way, in the queue, or whose
+    model or delegate's model is away, is waited for. Raises: Unavailable.
     """
-    if not await must_wait(instance, report):
-        return report
+    question = await question_of(instance, report)
+    if report.ended or question is not None:
+        return report, question
     async for news in followed(instance, report.run_id):
         if news is not None and (news.final or news.status == "waiting"):
             report = await instance.show(report.run_id)
-            if not await must_wait(instance, report):
-                return report
-    return await instance.show(report.run_id)
+            question = await question_of(instance, report)
+            if report.ended or question is not None:
+                return report, question
+    report = await instance.show(report.run_id)
+    return report, await question_of(instance, report)
 
 
 async def chunks(
@@ -105,11 +100,13 @@ async def chunks(
                     yield _sent(completion.chunk({"content": added}))
             if news.final or news.status == "waiting":
                 report = await instance.show(run_id)
-                if not await must_wait(instance, report):
+                question = await question_of(instance, report)
+                if report.ended or question is not None:
                     break
         else:
             report = await instance.show(run_id)
-        for piece in _last(completion, report, text, await question_of(instance, report)):
+            question = await question_of(instance, report)
+        for piece in _last(completion, report, text, question):
             yield piece
     except (NotFound, Unavailable) as error:  # not found once it was removed
         yield _sent({"error": error_object(error)})

@@ -77,8 +77,7 @@ class AgentTools:
     async def call(self, name: str, arguments: JsonObject) -> McpAnswer:
         """Run an agent until it has ended, or waits for a person. Raises: NoSuchTool; as a run that is begun."""
         instance, asked = await self._asked_of(name, arguments)
-        report = await ended(instance, await instance.run(asked))
-        return _answer(report, await question_of(instance, report))
+        return _answer(*await ended(instance, await instance.run(asked)))
 
     async def start(self, name: str, arguments: JsonObject) -> McpTask:
         """Begin a run in the background. Raises: as `call`."""
