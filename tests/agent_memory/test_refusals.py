@@ -93,6 +93,12 @@ async def test_a_bad_conversation_is_refused_whole_with_a_pointer_to_the_fault(
     assert await account.worker.rows("SELECT 1 FROM ingest_uploads") == []
 
 
+async def test_what_a_conversation_has_besides_is_refused_at_once_and_not_kept(account: Account) -> None:
+    answer = await account.ask("POST", f"{ANN}/ingest", body=b'{"messages": [], "a1": 0, not JSON')
+    [error] = answer.content["errors"]
+    assert (answer.status, error["reason"], error["source"]) == (400, "invalid_body", {"pointer": "/a1"})
+
+
 async def test_each_problem_of_a_body_is_an_error_with_a_pointer(account: Account) -> None:
     answer = await account.ask("POST", f"{ANN}/recall", {"query": 7, "responseLength": "endless"})
     assert [error["source"]["pointer"] for error in answer.content["errors"]] == ["/query", "/responseLength"]

@@ -210,6 +210,14 @@ async def test_a_conversation_that_is_refused_is_received_completely(worker: Wor
     assert received(request) == 3000 + len(b"not JSON")
 
 
+async def test_what_a_conversation_has_besides_is_refused_at_once_and_not_kept(worker: Worker) -> None:
+    """Fifty megabytes of it would take half a gigabyte of the isolate's memory."""
+    await worker.tenant()
+    answer = await worker.request("POST", INGEST, pieces=[b'{"messages": [], "a1": 0,', b"not JSON"])
+    assert code_of(answer) == (400, "invalid_body")
+    assert [problem.partition(":")[0] for problem in answer.content["problems"]] == ["a1"]
+
+
 async def test_a_body_that_is_interrupted_is_a_problem_that_may_pass(worker: Worker) -> None:
     await worker.tenant()
     answer = await worker.request("POST", INGEST, pieces=[b'{"messages": [', BROKEN])

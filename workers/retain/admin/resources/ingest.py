@@ -33,6 +33,10 @@ class IngestBody(BodyModel):
     messages: list[Any]
 
 
+class _NoMembers(BodyModel):
+    """What refuses a member that an ingest does not have."""
+
+
 async def ingest(context: AdminContext, request: TypedRequest[AsyncIterator[bytes], None]) -> Response:
     """Store a conversation's messages and extract facts from them. The same request is the same job.
 
@@ -59,8 +63,10 @@ async def _read(
         async for member in read_members(pieces, "messages"):
             if member.item:
                 await intake.add(member.value)
-            else:
+            elif member.name in IngestBody.model_fields:
                 fields[member.name] = member.value
+            else:  # at once: there may be millions of them
+                validated(_NoMembers, {member.name: None})
     except ValueError as error:
         raise InvalidInput("the body is not valid JSON", code="malformed_json") from error
     body = validated(IngestBody, fields)
