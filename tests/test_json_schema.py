@@ -160,3 +160,24 @@ def test_keywords_of_later_drafts_are_checked(schema: dict[str, Any], fitting: o
     check = compile_schema({"properties": {"value": schema}})
     assert check({"value": fitting}) is None
     assert check({"value": breaking}) is not None
+
+
+@pytest.mark.parametrize(
+    "of_text",
+    [
+        pytest.param({"prefixItems": [{"type": "string"}]}, id="prefixItems"),
+        pytest.param({"dependentSchemas": {"0": {"type": "string"}}}, id="dependentSchemas"),
+    ],
+)
+def test_a_reference_may_lead_into_a_keyword_of_a_later_draft(of_text: dict[str, Any]) -> None:
+    [keyword] = of_text
+    check = compile_schema({"properties": {"a": {"$ref": f"#/$defs/one/{keyword}/0"}}, "$defs": {"one": of_text}})
+    assert check({"a": "text"}) is None
+    assert check({"a": 1}) is not None
+
+
+@pytest.mark.parametrize("name", ["multipleOf", "prefixItems", "patternProperties"])
+def test_what_is_named_as_a_keyword_and_is_not_one_is_left_as_it_is(name: str) -> None:
+    check = compile_schema({"dependentRequired": {name: ["b"]}, "example": {name: [], "required": 1}})
+    assert check({name: 1, "b": 1}) is None
+    assert check({name: 1}) is not None

@@ -15,8 +15,8 @@ MAX_FORMATTED = 2_048
 """Longest text that has a format, in characters: the compiler's own patterns take quadratic time."""
 MAX_STEPS = 250_000
 """Most references that the check of one value follows: a few that name each other twice would take years."""
-_VALUES = frozenset(("const", "enum", "default", "examples"))
-"""The keywords of a schema that have values, not schemas."""
+_VALUES = frozenset(("const", "enum", "default", "examples", "example", "dependentRequired"))
+"""The keywords of a schema that have values, not schemas. Source: https://spec.openapis.org/oas/v3.0.3 (`example`)"""
 _NAMED_SCHEMAS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
 )
@@ -165,7 +165,8 @@ def _rewritten(schema: Any) -> Any:
     """Return a schema that means the same, in the keywords that the compiler knows.
 
     `required` is in a part of its own next to `patternProperties`: the compiler would try each pattern on each required name
-    there, with Python's engine. Raises: _ImpossibleRule for a divisor that is not above 0.
+    there, with Python's engine. Keywords that the compiler ignores stay as well, since a reference may lead into them.
+    Raises: _ImpossibleRule for a divisor that is not above 0.
     """
     if isinstance(schema, list):
         return [_rewritten(part) for part in schema]
@@ -175,11 +176,11 @@ def _rewritten(schema: Any) -> Any:
     if not parts.get("multipleOf", 1) > 0:
         raise _ImpossibleRule("multipleOf must be above 0")
     if isinstance(parts.get("prefixItems"), list):  # `items` is then for those after them
-        following = {"additionalItems": parts.pop("items")} if "items" in parts else {}
-        parts |= {"items": parts.pop("prefixItems"), **following}
+        following = {"additionalItems": parts["items"]} if "items" in parts else {}
+        parts |= {"items": parts["prefixItems"], **following}
     if parts.get("minContains") == 0:
         parts.pop("contains", None)
-    split = [{"dependencies": parts.pop(name)} for name in _DEPENDENT if isinstance(parts.get(name), dict)]
+    split = [{"dependencies": parts[name]} for name in _DEPENDENT if isinstance(parts.get(name), dict)]
     if isinstance(parts.get("patternProperties"), dict) and "required" in parts:
         split.append({"required": parts.pop("required")})
     if not split:
