@@ -95,6 +95,17 @@ async def test_a_step_that_did_not_end_is_begun_every_twenty_minutes_and_settled
     assert await planned.worker.rows("SELECT * FROM steps_left") == []
 
 
+async def test_a_step_to_which_an_ended_brief_did_not_come_is_no_error_although_it_had_left_something(
+    planned: Planned,
+) -> None:
+    await planned.worker.rows("INSERT INTO steps_left (step, since_ms) SELECT 'backups', ?", planned.worker.clock())
+    planned.fatal = NAMES[0]
+    assert await planned.cron(BRIEF, after_minutes=3) == []
+    await planned.cron(CATCH_UP, after_minutes=20)
+    assert "backups" in planned.done or "backups" in await planned.cron(CATCH_UP, after_minutes=5)
+    assert await planned.worker.rows(PARKED) == []
+
+
 async def test_what_the_brief_does_is_not_done_by_the_work_of_the_same_minute(planned: Planned) -> None:
     seen: list[list[str]] = []
     ordinary = planned.step

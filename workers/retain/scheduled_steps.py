@@ -32,9 +32,11 @@ LONGEST_MS = 16 * 60_000
 Source: https://developers.cloudflare.com/workers/platform/limits/ (15 minutes for a schedule)
 """
 
+# A step that ended and left more begins for the first time again: `since_ms` is then when it did.
 _BEGUN = """
 INSERT INTO steps_left (step, since_ms, begun_at_ms) SELECT value, ?2, ?2 FROM json_each(?1) WHERE true
-ON CONFLICT DO UPDATE SET begun_at_ms = excluded.begun_at_ms
+ON CONFLICT DO UPDATE SET since_ms = CASE WHEN begun_at_ms IS NULL THEN excluded.since_ms ELSE since_ms END,
+  begun_at_ms = excluded.begun_at_ms
 """
 _LEFT = """
 INSERT INTO steps_left (step, since_ms) VALUES (?, ?) ON CONFLICT DO UPDATE SET begun_at_ms = NULL
