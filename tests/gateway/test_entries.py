@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from retain.errors import Misconfigured, NotFound, Unauthenticated
 from retain.gateway.credentials import credential_name
 from retain.gateway.entries import MAX_CHARACTERS, REMEMBERED_KEYS, Entries, ToolEntries
 from retain.gateway.keys import stored_name
+from retain.gateway.provisioning import MAX_CONFIG_BYTES
+from retain.gateway.proxy import read_tool
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.clock import ManualClock
-from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, echoed, request
+from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, config, echoed, request
 
 KEPT_MS = 5_000
 
@@ -134,3 +138,17 @@ async def test_what_is_kept_is_bounded() -> None:
         kv.calls.clear()
         await entries.key(f"gateway_key:{number}", TOOL)
         assert kv.calls == calls
+
+
+def test_what_was_read_of_configurations_is_kept_by_their_size() -> None:
+    """An isolate has 128 MB, and what is read takes six times as much memory as its text."""
+    texts = [json.dumps(config(description=f"Tool {number}.", parameters={"type": "object"})) for number in range(1000)]
+    first = read_tool(texts[0], allow_loopback=False)
+    for text in texts:
+        read_tool(text, allow_loopback=False)
+    assert read_tool(texts[0], allow_loopback=False) is first
+    for number in range(2 * 2**20 // MAX_CONFIG_BYTES + 1):
+        filled = {"type": "object", "title": f"{number:>{MAX_CONFIG_BYTES - 1000}}"}
+        read_tool(json.dumps(config(parameters=filled)), allow_loopback=False)
+    again = read_tool(texts[0], allow_loopback=False)
+    assert (again, again is first) == (first, False)

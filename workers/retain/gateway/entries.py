@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from retain.gateway.credentials import credential_name
 from retain.gateway.tool_config import tool_name_in_kv
@@ -14,6 +15,9 @@ MAX_CHARACTERS: Final = 4 * 1_048_576
 """Most characters that are kept: those used least recently are dropped."""
 REMEMBERED_KEYS: Final = 2_000
 """Of how many API keys it is remembered whose they were."""
+
+
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +107,29 @@ class Entries:
 
 def _size(value: str | ToolEntries) -> int:
     return len(value) if isinstance(value, str) else len(value.config or "") + len(value.sealed or "")
+
+
+class ReadTexts(Generic[Read]):
+    """What was read of texts from KV: those used least recently are dropped.
+
+    most: characters of the texts that are kept. What is read of one takes about six times as much memory.
+    """
+
+    def __init__(self, read: Callable[[str, bool], Read], most: int) -> None:
+        self._read = read
+        self._most = most
+        self._kept: OrderedDict[tuple[str, bool], Read] = OrderedDict()
+        self._characters = 0
+
+    def of(self, text: str, *, allow_loopback: bool) -> Read:
+        """Return what is read of a text. Raises: as `read`, each time."""
+        key = (text, allow_loopback)
+        if key in self._kept:
+            self._kept.move_to_end(key)
+            return self._kept[key]
+        self._kept[key] = found = self._read(text, allow_loopback)
+        self._characters += len(text)
+        while self._characters > self._most:
+            (dropped, _), _ = self._kept.popitem(last=False)
+            self._characters -= len(dropped)
+        return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, RetainError, Unavailable, UpstreamFailed
 from retain.gateway.arguments import Check, compile_check
 from retain.gateway.credentials import OpenedCredentials, credential_name
-from retain.gateway.entries import Entries, ToolEntries
+from retain.gateway.entries import Entries, Read, ReadTexts, ToolEntries
 from retain.gateway.settings import GatewaySettings
 from retain.gateway.target import check_target, is_loopback
 from retain.gateway.tool_config import MAX_RESPONSE_BYTES, ToolConfig, parse_tool_config, tool_name_in_kv
@@ -24,9 +24,8 @@ if TYPE_CHECKING:
 PASSED_HEADERS = ("content-type", "cache-control", "retry-after")
 """Headers of the upstream that reach the caller."""
 _PREPARED_TOOLS = 256
-_READ_TOOLS = 1024
-"""Of how many tools an isolate keeps the configuration as it was read. Without a compiled schema each is small."""
-Read = TypeVar("Read")
+_READ_CHARACTERS = 2 * 1_048_576
+"""Most characters of the configurations that an isolate keeps as they were read: of a thousand, or 32 of the largest."""
 Audience = Literal["keys", "agents", "agents alone"]
 """Who calls a tool: the holder of an API key, an agent, or the client of an MCP server, which no key may reach."""
 
@@ -245,15 +244,21 @@ def _check_audience(tool_name: str, config: ToolConfig, audience: Audience) -> N
         )
 
 
-@lru_cache(maxsize=_READ_TOOLS)
+def _checked(text: str, allow_loopback: bool) -> ToolConfig:
+    config = parse_tool_config(text)
+    check_target(config.url.scheme, config.url.authority, allow_loopback=allow_loopback)
+    return config
+
+
+_read_tools = ReadTexts(_checked, _READ_CHARACTERS)
+
+
 def read_tool(text: str, *, allow_loopback: bool) -> ToolConfig:
     """Return the configuration parsed and checked, except that its schema may not be one that can be compiled.
 
     Raises: InvalidInput (code `invalid_tool_configuration`, `forbidden_upstream`).
     """
-    config = parse_tool_config(text)
-    check_target(config.url.scheme, config.url.authority, allow_loopback=allow_loopback)
-    return config
+    return _read_tools.of(text, allow_loopback=allow_loopback)
 
 
 @lru_cache(maxsize=_PREPARED_TOOLS)
