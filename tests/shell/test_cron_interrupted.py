@@ -95,7 +95,7 @@ async def test_a_step_that_did_not_end_is_begun_every_twenty_minutes_and_settled
     assert await planned.worker.rows("SELECT * FROM steps_left") == []
 
 
-async def test_a_step_to_which_an_ended_brief_did_not_come_is_no_error_although_it_had_left_something(
+async def test_a_step_to_which_an_ended_brief_did_not_come_is_not_parked_although_it_had_left_something(
     planned: Planned,
 ) -> None:
     await planned.worker.rows("INSERT INTO steps_left (step, since_ms) SELECT 'backups', ?", planned.worker.clock())
