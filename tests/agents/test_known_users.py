@@ -109,7 +109,7 @@ async def test_a_delegate_knows_the_user_as_its_caller_does_and_says_nothing_new
     boss.let_go()
     await running
     assert heard(clerk)["user"] == {"id": "ann", **ANN, "locale": "de"}
-    assert await profile(deployment) == {**NOBODY, "name": "Anna"}
+    assert await profile(deployment) == {**NOBODY, "name": "Anna", "locale": "de"}
 
 
 async def test_a_schedule_and_a_retry_do_not_bring_back_an_old_name(deploy: Deploy, agents: Agents) -> None:
@@ -128,8 +128,16 @@ async def test_a_schedule_and_a_retry_do_not_bring_back_an_old_name(deploy: Depl
     await deployment.fire_alarms()
     assert await profile(deployment) == {**NOBODY, "name": "Anna"}
     assert len(await deployment.rows("SELECT 1 FROM agent_runs WHERE status = 'completed'")) == 2
-    [row] = await deployment.rows("SELECT last_run_id = (SELECT MAX(run_id) FROM agent_runs) AS last FROM users")
-    assert row["last"] == 1
+    [row] = await deployment.rows("SELECT last_run_at_ms FROM users")
+    assert row["last_run_at_ms"] == at_ms
+
+
+async def test_what_a_run_says_is_known_although_its_delegate_is_heard_of_first(deploy: Deploy, agents: Agents) -> None:
+    boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "hello"})), says("ok"))
+    deployment = deploy(agents(boss={"delegates": ["clerk"]}, clerk={}), chat={"boss": boss, "clerk": SteppedChat()})
+    await know(deployment, name="Ann", locale="fr-CH")
+    await deployment.run("boss", "go", user={"id": "ann", "name": "Anna"})
+    assert await profile(deployment) == {**NOBODY, "name": "Anna", "locale": "fr-CH"}
 
 
 async def test_facts_name_the_user_as_they_are_known(deploy: Deploy, agents: Agents) -> None:

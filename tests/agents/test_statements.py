@@ -28,8 +28,6 @@ from retain.agents.runs.owed import (
     CloseRun,
     ContinueRun,
     CountRun,
-    MeetUser,
-    MeetUserAgain,
     ParkRun,
     QueueRun,
     StartFork,
@@ -38,6 +36,7 @@ from retain.agents.runs.owed import (
     WaitRun,
 )
 from retain.agents.schedules.owed import DropSchedule, KeepSchedule
+from retain.agents.users.owed import MeetUser, MeetUserAgain
 from retain.errors import RetainError
 from retain.host.clock import ManualClock
 from retain.host.object_sql import SqliteObjectSql

@@ -126,7 +126,6 @@ def test_what_is_shown_whole_is_read_to_its_last_page(
         ("list_errors", "errors", "error_id", 100),
         ("list_schedules", "schedules", "schedule_id", 100),
         ("list_costs", "costs", "model", 100),
-        ("list_agents", "agents", "agent_type", 100),
         ("list_keys", "keys", "key_id", 100),
         ("list_erasure_receipts", "receipts", "receipt_id", 20),
     ],

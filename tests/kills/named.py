@@ -55,6 +55,7 @@ POINTS = frozenset(
         "d1.run_events",
         "d1.schedules",
         "d1.spent_calls",
+        "d1.steps_left",
         "d1.scopes",
         "d1.tenants",
         "d1.users",

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from retain.agents.calls.user import User
-from retain.agents.conversations.known_user import UserQuery
 from retain.agents.conversations.past import Past, PastReading
 from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import query_of
+from retain.agents.users.known_user import UserQuery
 from retain.memory.facts import KnownFact, ProfileQuery
 from retain.memory.recall.query import latest
 from retain.memory.semantic import RecallQuery, RecallResult, SemanticMemory

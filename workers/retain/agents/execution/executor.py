@@ -11,7 +11,6 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.tokens import Estimate
 from retain.agents.calls.user import User
 from retain.agents.conversations.before_run import Before, ContextRecall, read_before
-from retain.agents.conversations.known_user import UserQuery
 from retain.agents.conversations.past import PastReading, bound_of, last_words
 from retain.agents.conversations.summary import ThreadBound
 from retain.agents.definitions import AgentDefinition
@@ -34,6 +33,7 @@ from retain.agents.runs.open_run import OpenRun, VersionReference
 from retain.agents.runs.run_state import Policy
 from retain.agents.toolbox import Toolbox
 from retain.agents.tools.delegation import CALLER, Delegation
+from retain.agents.users.known_user import UserQuery
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from retain.errors.codes import Code, ForeignCode

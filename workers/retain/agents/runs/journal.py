@@ -40,8 +40,6 @@ from retain.agents.runs.owed import (
     CloseRun,
     ContinueRun,
     CountRun,
-    MeetUser,
-    MeetUserAgain,
     ParkRun,
     StartFork,
     StartRun,
@@ -51,6 +49,7 @@ from retain.agents.runs.owed import (
 from retain.agents.runs.result import awaited, due_of, result_of, standing_of, steps_of
 from retain.agents.runs.run_log import Logged, RunLog
 from retain.agents.runs.run_table import RunTable
+from retain.agents.users.owed import met
 from retain.json_text import Json
 from retain.memory.conversations.statements import (
     AppendMessage,
@@ -164,22 +163,13 @@ class Journal:
         )
         self._owe(start, *uses_of(self._identity, run.run_id, request, now))
         if request.user is not None:
-            self._meet(request, request.user, run.run_id, now)
+            self.serve(request.user.id)
+            self._owe(met(request, request.user, self._identity.scope.tenant_id, run.run_id, now))
 
     def _write_cancelled(self, run: OpenRun, cancelled: CancelRequested | None) -> None:
         if cancelled is not None:
             self.runs.use_cancellation(run.request.idempotency_key)
             self._write_event(run, run.after(cancelled), cancelled, self._ledgers(run, cancelled, self._clock()))
-
-    def _meet(self, request: RunRequest, user: User, run_id: str, now_ms: int) -> None:
-        """Let the instance serve the user from now on, and owe D1 what the run says of them.
-
-        A delegate, a fork and a schedule repeat what was said before.
-        """
-        self.serve(user.id)
-        first = request.parent is None and request.fork is None and request.schedule_id is None
-        met = MeetUser if first else MeetUserAgain
-        self._owe(met.of(self._identity.scope.tenant_id, user, run_id, now_ms))
 
     def serve(self, user_id: str) -> None:
         """Let the instance serve this user, unless it serves one already."""

@@ -10,7 +10,6 @@ from typing import ClassVar, Self
 
 from retain.agents.calls.report import RunResult
 from retain.agents.calls.run_request import RunRequest
-from retain.agents.calls.user import User
 from retain.agents.identity import InstanceIdentity
 from retain.agents.runs.open_run import OpenRun
 from retain.json_text import JsonObject
@@ -211,50 +210,6 @@ class QueueRun(OwedStatement):
             user_id=request.user_id,
             started_by=request.by,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class MeetUser(OwedStatement):
-    """The row of a run's user: what the application said of them last."""
-
-    NAME: ClassVar[str] = "meet_user"
-    SQL: ClassVar[str] = """
-        INSERT INTO users (tenant_id, user_id, name, locale, timezone, created_at_ms, last_run_at_ms, last_run_id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (tenant_id, user_id) DO UPDATE SET
-          name = COALESCE(excluded.name, name), locale = COALESCE(excluded.locale, locale),
-          timezone = COALESCE(excluded.timezone, timezone),
-          last_run_at_ms = excluded.last_run_at_ms, last_run_id = excluded.last_run_id
-        WHERE excluded.last_run_id >= last_run_id
-    """
-
-    tenant_id: str
-    user_id: str
-    name: str | None
-    locale: str | None
-    timezone: str | None
-    created_at_ms: int
-    last_run_at_ms: int
-    last_run_id: str
-
-    @classmethod
-    def of(cls, tenant_id: str, user: User, run_id: str, now_ms: int) -> MeetUser:
-        """Return the row of a user whose run begins now."""
-        return cls(tenant_id, user.id, user.name, user.locale, user.timezone, now_ms, now_ms, run_id)
-
-
-@dataclass(frozen=True, slots=True)
-class MeetUserAgain(MeetUser):
-    """The row of the user of a run that says what was said of them before: it changes nothing that is known."""
-
-    NAME: ClassVar[str] = "meet_user_again"
-    SQL: ClassVar[str] = """
-        INSERT INTO users (tenant_id, user_id, name, locale, timezone, created_at_ms, last_run_at_ms, last_run_id)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (tenant_id, user_id) DO UPDATE SET
-          last_run_at_ms = excluded.last_run_at_ms, last_run_id = excluded.last_run_id
-        WHERE excluded.last_run_id >= last_run_id
-    """
 
 
 @dataclass(frozen=True, slots=True)

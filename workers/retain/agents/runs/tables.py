@@ -24,8 +24,6 @@ from retain.agents.runs.owed import (
     CloseRun,
     ContinueRun,
     CountRun,
-    MeetUser,
-    MeetUserAgain,
     ParkRun,
     QueueRun,
     StartFork,
@@ -35,6 +33,7 @@ from retain.agents.runs.owed import (
 )
 from retain.agents.schedules.owed import DropSchedule, KeepSchedule
 from retain.agents.schedules.schedule_table import SCHEMA as SCHEDULES_SCHEMA
+from retain.agents.users.owed import MeetUser, MeetUserAgain
 from retain.memory import episodes, working
 from retain.memory.conversations.statements import (
     AppendMessage,
