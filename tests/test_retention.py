@@ -233,7 +233,8 @@ async def test_the_row_of_a_run_that_has_not_ended_is_kept_for_90_days_longer(sq
 async def test_a_run_is_kept_until_its_webhooks_have_heard_of_it(sql: SqliteSql) -> None:
     """A run that waited for a person for as long as rows of runs are kept has just ended."""
     await sql.run(
-        "INSERT INTO webhooks VALUES ('acme', 'w', 'https://shop.example', '[\"run.completed\"]', 's', 'ada', 0)"
+        "INSERT INTO webhooks (tenant_id, webhook_id, url, events, secret, created_by, created_at_ms)"
+        " VALUES ('acme', 'w', 'https://shop.example', '[\"run.completed\"]', 's', 'ada', 0)"
     )
     await sql.batch([started("heard", 20), closed("heard"), started("owed", 20), closed("owed")])
     await sql.run("UPDATE webhook_deliveries SET status = 'delivered' WHERE run_id = 'heard'")

@@ -36,6 +36,7 @@ EXAMPLES: Mapping[str, object] = {
     "create_key": {"name": "web shop", "scopes": ["runs", "memory:read"], "days": 365},
     "change_key": {"origins": ["https://shop.example"]},
     "rotate_key": {"grace_minutes": 60},
+    "rotate_webhook": {"grace_minutes": 60},
     "create_token": {"user": "ann", "agent_type": "order_triage", "minutes": 15},
     "create_webhook": {"url": "https://shop.example/hooks", "events": ["run.completed", "run.failed"]},
     "create_schedule": {
