@@ -37,6 +37,7 @@ async def test_every_example_is_accepted(worker: Worker) -> None:
     run = await worker.run("acme", "order_triage", "From: ann@shop.example\n\nHello", instance_id="desk")
     key = (await worker.request("POST", "/admin/tenants/acme/keys", EXAMPLES["create_key"])).content
     memory = (await worker.request("POST", "/admin/tenants/acme/memories", {"content": "Ann likes tea."})).content
+    webhook = (await worker.request("POST", "/admin/tenants/acme/webhooks", EXAMPLES["create_webhook"])).content
     planned = EXAMPLES["create_schedule"]
     schedule = (await worker.request("POST", "/admin/tenants/acme/schedules", planned)).content
     places = {
@@ -45,6 +46,7 @@ async def test_every_example_is_accepted(worker: Worker) -> None:
         "instance_id": "desk",
         "run_id": run["run_id"],
         "key_id": key["key_id"],
+        "webhook_id": webhook["webhook_id"],
         "schedule_id": schedule["schedule_id"],
         "user": "ann",
         "subject": "email:ada@example.com",
