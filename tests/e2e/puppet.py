@@ -107,10 +107,10 @@ def _reply(request: ChatRequest) -> ChatReply:
         results = [message.content for message in request.messages[last:] if message.role == "tool"]
         wanted = json.loads(text)
         return obey(wanted, results) if "calls" in wanted else _outside_of_runs(wanted)
-    [script] = [
-        script for instructions, script in _shipped() if request.messages[0].content.startswith(instructions.strip())
-    ]
-    return asyncio.run(ScriptedChat(script).complete(request))
+    for instructions, script in _shipped():
+        if request.messages[0].content.startswith(instructions.strip()):
+            return asyncio.run(ScriptedChat(script).complete(request))
+    return _outside_of_runs({})  # an agent that a tenant defined, which nobody ordered anything
 
 
 def _outside_of_runs(wanted: dict[str, Any]) -> ChatReply:
