@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from playwright.sync_api import Locator, Page, Request, Route
 
+from tests.e2e.waiting import eventually
 from tools.console import console_files
 from tools.openapi import document
 from tools.openapi.document import operations
@@ -81,6 +82,10 @@ class Deployment:
     def requests(self, operation: str) -> list[Request]:
         """Return what an operation was asked."""
         return [request for name, request in self.asked if name == operation]
+
+    def sent(self, operation: str) -> list[Request]:
+        """Return what an operation was asked, as soon as it was asked something: a press may be ahead of its request."""
+        return eventually(lambda: self.page.evaluate("1") and self.requests(operation), bool)
 
     def queries(self, operation: str) -> list[dict[str, str]]:
         """Return the queries of what an operation was asked."""

@@ -169,7 +169,7 @@ def test_what_is_pressed_twice_is_done_once(
         console.button(first).click()
     console.button(name).first.dblclick()
     console.page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))")
-    assert len(console.requests(operation)) == 1
+    assert len(console.sent(operation)) == 1
     console.release(operation)
 
 
@@ -183,7 +183,7 @@ def test_forget_that_is_pressed_twice_is_done_once(console: Deployment) -> None:
     console.page.get_by_label("User", exact=True).fill("ann")
     console.button("Forget").dblclick()
     console.page.evaluate("new Promise((resolve) => setTimeout(resolve, 20))")
-    assert len(console.requests("delete_user")) == 1
+    assert len(console.sent("delete_user")) == 1
     console.release("delete_user")
 
 
@@ -227,7 +227,7 @@ def test_a_version_is_defined_again_unless_the_agent_changed_meanwhile(console: 
     expect(console.page.get_by_text("It becomes version 4")).to_be_visible()
     console.button("Define as in version 1").click()
     expect(console.page.get_by_text("Version 4")).to_be_visible()
-    [request] = console.requests("roll_back_agent")
+    [request] = console.sent("roll_back_agent")
     assert (request.headers["if-match"], request.post_data_json) == ('"3"', {"version": 1})
     expect(console.page.get_by_text("It becomes version")).to_have_count(0)
 

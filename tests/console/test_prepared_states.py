@@ -129,7 +129,7 @@ def test_a_trend_begins_with_the_oldest_run_and_a_dataset_is_run_once(console: D
     expect(console.page.get_by_role("img", name="0 %, 100 %")).to_be_visible()
     console.button("Run it").dblclick()
     expect(console.button("Running …")).to_be_disabled()
-    assert len(console.requests("start_evaluation")) == 1
+    assert len(console.sent("start_evaluation")) == 1
     console.release("start_evaluation")
 
 
@@ -144,7 +144,7 @@ def test_a_case_that_is_added_again_replaces_itself(console: Deployment) -> None
     console.page.get_by_text("Add this case to an evaluation").click()
     console.button("Add").click()
     expect(console.page.get_by_text("Added to recall.")).to_be_visible()
-    [request] = console.requests("put_dataset")
+    [request] = console.sent("put_dataset")
     body: Any = request.post_data_json
     assert [(one["id"], one["input"]) for one in body["cases"]] == [("other", "kept"), ("tea", "tea")]
 
