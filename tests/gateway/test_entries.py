@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 
 import pytest
 
@@ -11,7 +12,7 @@ from retain.gateway.credentials import credential_name
 from retain.gateway.entries import MAX_CHARACTERS, REMEMBERED_KEYS, Entries, ToolEntries
 from retain.gateway.keys import stored_name
 from retain.gateway.provisioning import MAX_CONFIG_BYTES
-from retain.gateway.proxy import read_tool
+from retain.gateway.proxy import prepare_tool, read_tool
 from retain.gateway.tool_config import tool_name_in_kv
 from retain.host.clock import ManualClock
 from tests.gateway.setting import TENANT, TOOL, CountingKv, Setting, config, echoed, request
@@ -140,15 +141,16 @@ async def test_what_is_kept_is_bounded() -> None:
         assert kv.calls == calls
 
 
-def test_what_was_read_of_configurations_is_kept_by_their_size() -> None:
-    """An isolate has 128 MB, and what is read takes six times as much memory as its text."""
+@pytest.mark.parametrize(("read", "most"), [(read_tool, 2 * 2**20), (prepare_tool, 2**20)])
+def test_what_was_read_of_configurations_is_kept_by_their_size(read: Callable[..., object], most: int) -> None:
+    """An isolate has 128 MB. What is read takes six times the memory of its text, and a compiled schema fifteen times."""
     texts = [json.dumps(config(description=f"Tool {number}.", parameters={"type": "object"})) for number in range(1000)]
-    first = read_tool(texts[0], allow_loopback=False)
+    first = read(texts[0], allow_loopback=False)
     for text in texts:
-        read_tool(text, allow_loopback=False)
-    assert read_tool(texts[0], allow_loopback=False) is first
-    for number in range(2 * 2**20 // MAX_CONFIG_BYTES + 1):
+        read(text, allow_loopback=False)
+    assert read(texts[0], allow_loopback=False) is first
+    for number in range(most // MAX_CONFIG_BYTES + 1):
         filled = {"type": "object", "title": f"{number:>{MAX_CONFIG_BYTES - 1000}}"}
-        read_tool(json.dumps(config(parameters=filled)), allow_loopback=False)
-    again = read_tool(texts[0], allow_loopback=False)
-    assert (again, again is first) == (first, False)
+        read(json.dumps(config(parameters=filled)), allow_loopback=False)
+    again = read(texts[0], allow_loopback=False)
+    assert (getattr(again, "config", again), again is first) == (getattr(first, "config", first), False)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from retain.errors import InvalidInput, Misconfigured, NotFound, RetainError
-from retain.gateway.proxy import prepare_tool
+from retain.gateway import proxy
 from retain.gateway.tool_config import tool_name_in_kv
 from tests.gateway.setting import PARAMETERS, SECRET, TENANT, TOOL, Setting, config
 
@@ -31,18 +31,19 @@ async def test_a_tool_is_described_as_its_callers_see_it(setting: Setting) -> No
 
 
 async def test_many_tools_are_described_in_a_call_of_kv_for_each_hundred_and_without_their_schemas_compiled(
-    setting: Setting,
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    compiled: list[object] = []
+    monkeypatch.setattr(proxy, "compile_check", compiled.append)
     names = [f"tool_{number}" for number in range(250)]
     for name in names:
         text = json.dumps(config(description=f"Do {name}."))
         await setting.kv.put(tool_name_in_kv(TENANT, name), text)
     await setting.kv.put(tool_name_in_kv(TENANT, "tool_7"), "{}")
     setting.kv.calls.clear()
-    compiled = prepare_tool.cache_info().misses
     seen = await setting.gateway().tools.describe_each(TENANT, [*names[:130], "gone", *names[130:]])
     assert setting.kv.calls == [100, 100, 51]
-    assert prepare_tool.cache_info().misses == compiled
+    assert compiled == []
     refused = {place: tool.code for place, tool in enumerate(seen) if isinstance(tool, RetainError)}
     assert refused == {7: "invalid_tool_configuration", 130: "no_such_tool"}
     described = [tool.description for tool in seen if not isinstance(tool, RetainError)]

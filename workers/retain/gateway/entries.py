@@ -112,7 +112,7 @@ def _size(value: str | ToolEntries) -> int:
 class ReadTexts(Generic[Read]):
     """What was read of texts from KV: those used least recently are dropped.
 
-    most: characters of the texts that are kept. What is read of one takes about six times as much memory.
+    most: characters of the texts that are kept. What a configuration is read as takes about six times as much memory.
     """
 
     def __init__(self, read: Callable[[str, bool], Read], most: int) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from retain.errors import InvalidInput, Misconfigured, NoSuchTool, RetainError, Unavailable, UpstreamFailed
@@ -23,9 +22,10 @@ if TYPE_CHECKING:
 
 PASSED_HEADERS = ("content-type", "cache-control", "retry-after")
 """Headers of the upstream that reach the caller."""
-_PREPARED_TOOLS = 256
 _READ_CHARACTERS = 2 * 1_048_576
-"""Most characters of the configurations that an isolate keeps as they were read: of a thousand, or 32 of the largest."""
+"""Most characters of the configurations that an isolate keeps as they were read: of a thousand, or 32 of the largest …"""
+_PREPARED_CHARACTERS = 1_048_576
+"""… and of those that it keeps with their schemas compiled, which takes fifteen times as much memory as the text."""
 Audience = Literal["keys", "agents", "agents alone"]
 """Who calls a tool: the holder of an API key, an agent, or the client of an MCP server, which no key may reach."""
 
@@ -261,11 +261,14 @@ def read_tool(text: str, *, allow_loopback: bool) -> ToolConfig:
     return _read_tools.of(text, allow_loopback=allow_loopback)
 
 
-@lru_cache(maxsize=_PREPARED_TOOLS)
-def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
-    """Return the configuration parsed, checked and compiled. Each text is prepared once per isolate.
-
-    Raises: as `read_tool`.
-    """
+def _compiled(text: str, allow_loopback: bool) -> PreparedTool:
     config = read_tool(text, allow_loopback=allow_loopback)
     return PreparedTool(config, compile_check(config.parameters))
+
+
+_prepared_tools = ReadTexts(_compiled, _PREPARED_CHARACTERS)
+
+
+def prepare_tool(text: str, *, allow_loopback: bool) -> PreparedTool:
+    """Return the configuration parsed, checked and compiled. Raises: as `read_tool`."""
+    return _prepared_tools.of(text, allow_loopback=allow_loopback)
