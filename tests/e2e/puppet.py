@@ -65,12 +65,16 @@ class Hold:
 
 
 class Puppet(ModelServer):
-    """The model's server. `requests` are what it was asked, in order."""
+    """The model's server. `requests` are what it was asked, in order.
 
-    def __init__(self) -> None:
+    to_others: what it answers agents that are not shipped, where no order is given. None: such a request breaks.
+    """
+
+    def __init__(self, *, to_others: str | None = None) -> None:
         super().__init__(scripts={MODEL: _ANY_REPLY, README_MODEL: _ANY_REPLY})  # type: ignore[dict-item]
         self.requests: list[ChatRequest] = []
         self._holds: list[Hold] = []
+        self._to_others = to_others
 
     @contextmanager
     def holding(self, text: str, *, results: int = 0) -> Iterator[Hold]:
@@ -93,24 +97,27 @@ class Puppet(ModelServer):
         for hold in [hold for hold in self._holds if hold.concerns(request)]:
             hold.arrived.set()
             hold.released.wait(120)
-        wire = chat_reply_to_wire(_reply(request), body["model"])
+        wire = chat_reply_to_wire(_reply(request, self._to_others), body["model"])
         for call in wire["choices"][0]["message"].get("tool_calls", []):
             arguments = json.loads(call["function"]["arguments"])
             call["function"]["arguments"] = arguments.get(_AS_IT_IS, call["function"]["arguments"])
         return replace(usual, body=wire)
 
 
-def _reply(request: ChatRequest) -> ChatReply:
+def _reply(request: ChatRequest, to_others: str | None) -> ChatReply:
     last = max(place for place, message in enumerate(request.messages) if message.role == "user")
     text = request.messages[last].content
     if text.startswith("{"):
         results = [message.content for message in request.messages[last:] if message.role == "tool"]
         wanted = json.loads(text)
         return obey(wanted, results) if "calls" in wanted else _outside_of_runs(wanted)
-    for instructions, script in _shipped():
-        if request.messages[0].content.startswith(instructions.strip()):
-            return asyncio.run(ScriptedChat(script).complete(request))
-    return _outside_of_runs({})  # an agent that a tenant defined, which nobody ordered anything
+    scripts = [
+        script for instructions, script in _shipped() if request.messages[0].content.startswith(instructions.strip())
+    ]
+    if not scripts and to_others is not None:
+        return ChatReply(to_others, (), Usage(input_tokens=10, output_tokens=5))
+    [script] = scripts
+    return asyncio.run(ScriptedChat(script).complete(request))
 
 
 def _outside_of_runs(wanted: dict[str, Any]) -> ChatReply:

@@ -103,7 +103,7 @@ def attacked(state: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     for tenant, secret in ((VICTIM, f"{canary}xsecret"), (ATTACKER, "plainsecret")):
         entries += _tool(tenant, TOOL, secret)
     _write(entries, state, tmp_path_factory.mktemp("kv") / "entries.json")
-    with Puppet() as puppet, echo_server() as upstream:
+    with Puppet(to_others="As you like.") as puppet, echo_server() as upstream:
         model = {
             "CHAT_PROVIDER": "openai",
             "CHAT_BASE_URL": puppet.base_url,
