@@ -6,6 +6,6 @@ wrong one misleads. When two rules find the same fact, the earlier one counts.
 
 from __future__ import annotations
 
-from retain.ingest.rules import commitments, person, tastes
+from retain.ingest.rules import commitments, person, tastes, work
 
-RULES = (*person.RULES, *tastes.TASTES, *tastes.PEOPLE, *commitments.RULES)
+RULES = (*person.RULES, *work.RULES, *tastes.TASTES, *tastes.PEOPLE, *commitments.RULES)

@@ -1,4 +1,4 @@
-"""Rules for who somebody is: names, places, work, dates, contact details."""
+"""Rules for who somebody is: names, places, dates, contact details."""
 
 from __future__ import annotations
 
@@ -40,6 +40,15 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} is {object} years old",
         0.85,
+        lasting=True,
+    ),
+    ExtractionRule(
+        "age without years",
+        r"(?:<IM> (?:only |just |now )?|<I>(?:'ve| have)?(?: just| recently| finally) turned )"
+        r"(?P<object>1[3-9]|[2-9]\d)(?:<STOP>|(?= (?:today|yesterday|last|this)\b))",
+        "age",
+        "{speaker} is {object} years old",
+        0.75,
         lasting=True,
     ),
     ExtractionRule(
@@ -94,59 +103,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "{speaker} was born in {object}",
         0.9,
         lasting=True,
-    ),
-    ExtractionRule(
-        "works at",
-        r"(?:<I> <ADV>work|<IM> <ADV>(?:working|employed)) (?:at|for) (?P<object><ORG>)<END>",
-        "works_at",
-        "{speaker} works at {object}",
-        0.9,
-    ),
-    ExtractionRule(
-        "started at",
-        r"(?:I|I've|I have) (?:just |recently )?(?:joined|started (?:working )?at|(?:got|accepted) (?:a|the) job at) "
-        r"(?P<object><ORG>)<STOP>",
-        "works_at",
-        "{speaker} works at {object}",
-        0.75,
-    ),
-    ExtractionRule(
-        "employer",
-        r"<MY> (?:current |new )?(?:employer|company) is (?:called )?(?P<object><ORG>)<STOP>",
-        "works_at",
-        "{speaker} works at {object}",
-        0.85,
-    ),
-    ExtractionRule(
-        "works as",
-        r"<I> <ADV>work as (?:an? |the )?(?P<object>[a-z][\w-]*(?: (?!(?:and|but|at|for|in|with)\b)[a-z][\w-]*){0,3})<END>",
-        "works_as",
-        "{speaker}'s job is {object}",
-        0.9,
-    ),
-    ExtractionRule(
-        "job",
-        r"<IM> <ADV>an? (?P<object>(?:(?!(?:bit|big|huge|good|bad|terrible|great|lousy|better|worse|former|future)\b)"
-        r"[a-z][\w-]* ){0,3}?<JOB>)<END>",
-        "works_as",
-        "{speaker}'s job is {object}",
-        0.85,
-    ),
-    ExtractionRule(
-        "office",
-        r"<IM> <ADV>(?:the |an? )?(?P<object>(?:CEO|CTO|CFO|COO|CMO|CPO|(?:co-?)?founder|owner|head|director|VP|"
-        r"vice president|managing director|president|principal)(?: of [a-z]+(?: [a-z]+)?)? (?:of|at) <ORG>)<END>",
-        "job_title",
-        "{speaker} is {object}",
-        0.85,
-    ),
-    ExtractionRule(
-        "studies",
-        r"<IM> <ADV>studying (?P<object>(?!(?:for|in|at|abroad|hard|the|to|it|with|from|how|all|every|this|a|an)\b)[A-Za-z]+"
-        r"(?: (?!(?:for|in|at|with|and|to|all|every|this)\b)[a-z]+){0,2})<END>",
-        "studies",
-        "{speaker} studies {object}",
-        0.8,
     ),
     ExtractionRule(
         "birthday",

@@ -51,12 +51,12 @@ class ExtractionRule:
         return _ENDED.sub(_no_longer, self.phrase, count=1)
 
 
-_ENDED = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{what\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+)")
+_ENDED = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{\w+\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+|\{be\})")
 
 
 def _no_longer(found: re.Match[str]) -> str:
     verb = found["verb"]
-    return f"{found['subject']} is no longer" if verb == "is" else f"{found['subject']} no longer {verb}"
+    return f"{found['subject']} {verb} no longer" if verb in {"is", "{be}"} else f"{found['subject']} no longer {verb}"
 
 
 @cache

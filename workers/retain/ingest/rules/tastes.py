@@ -5,8 +5,12 @@ from __future__ import annotations
 from retain.ingest.rules.rule import ExtractionRule
 
 _NO_AMOUNT = (
-    r"(?!(?:much|enough|a lot|well|properly|that|it|too|very|at|in|on|out|before|after|when|any ?more|there|here)\b)"
+    r"(?!(?:much|many|enough|a lot|lots|tons|nearly|as|so|well|properly|that|it|too|very|at|in|on|out|before|after|when|"
+    r"any ?more|there|here)\b)(?!.*\b(?:a lot|much|often|every|(?:all|most of) the time|all day|usually)\b)"
 )
+"""Not followed by how much or how often: who does not eat it every day eats it."""
+
+_NO_THING = r"(?!(?:thing|things|part|parts|one|ones|kind|way|time|to|of|right|this|so|ever)\b)"
 
 TASTES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
@@ -83,9 +87,12 @@ TASTES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "favourite",
-        r"<MY> (?:all[- ]time |absolute )?favou?rite (?P<what>[a-z]+(?: [a-z]+)?) (?:is|are) (?P<object>.+)$",
+        rf"<MY> (?:all[- ]time |absolute )?favou?rite (?P<what>{_NO_THING}[a-z]+(?: (?!(?:ever|right|so|at|of)\b)[a-z]+)?)"
+        r"(?: (?:ever|right now|so far|at the moment|of all time))? (?P<be>is|are) "
+        r"(?:(?:definitely|absolutely|actually|also|still|just|by far|currently|now|always|called) )*"
+        r"(?!(?:usually|by|in|on|at|from|between|with)\b)(?P<object>.+)$",
         "favorite_{what}",
-        "{speaker}'s favorite {what} is {object}",
+        "{speaker}'s favorite {what} {be} {object}",
         0.9,
         functional=True,
         reading="thing",
@@ -195,6 +202,22 @@ PEOPLE: tuple[ExtractionRule, ...] = (
         0.85,
     ),
     ExtractionRule(
+        "got married",
+        r"<I>(?:'ve| have)? (?:(?:just|recently|finally) )?(?:got|gotten) (?P<object>married|divorced)"
+        r"(?: (?:to|in) <PLACE>)?(?= (?:last|this|yesterday|today)\b)",
+        "marital_status",
+        "{speaker} is {object}",
+        0.85,
+    ),
+    ExtractionRule(
+        "job of a relation",
+        r"<MY> <AGED>(?P<relation><KIN>)(?:,? <FIRST>,?)? (?:is|works as) (?P<article>an?) "
+        r"(?P<object>(?:(?!<RATED>\b)[a-z][\w-]* ){0,2}?<JOB>)<END>",
+        "{relation}_works_as",
+        "{speaker}'s {relation} is {article} {object}",
+        0.8,
+    ),
+    ExtractionRule(
         "anniversary",
         r"(?:[Mm]y|[Oo]ur) (?:wedding )?anniversary(?: is|'s)(?: on)? (?P<object><DATE>)",
         "anniversary",
@@ -221,9 +244,16 @@ PEOPLE: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "speaks",
         r"<I> (?:also )?speak (?:(?:fluent|native|some|a little|good) )?"
-        r"(?P<object><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>)*)<END>",
+        r"(?P<object><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>)*)(?: (?:fluently|natively|well))?<END>",
         "speaks",
         "{speaker} speaks {object}",
         0.9,
+    ),
+    ExtractionRule(
+        "learns a language",
+        r"<IM> <ADV>learning (?P<object><LANGUAGE>(?:(?:,? and |, )<LANGUAGE>)*)<END>",
+        "learns",
+        "{speaker} is learning {object}",
+        0.85,
     ),
 )

@@ -27,10 +27,14 @@ PARTS: Mapping[str, str] = {
         "do|both|personally|particularly|especially|recently|mostly|mainly|normally|typically|simply|primarily) )*"
     ),
     "NAME": rf"(?!(?:I|{_DATED}|ASAP|Back|Later|Sir)\b){_WORD}(?: {_IN_NAMES}(?!I\b){_WORD}){{0,3}}",
-    "FIRST": rf"(?!(?:I|{_DATED}|Mr|Mrs|Ms|Dr|OK|TV)\b){_GIVEN}(?: (?!(?:I|{_DATED})\b){_GIVEN})?(?![\w-])",
+    "FIRST": (
+        rf"(?!(?:I|It|Its|He|She|They|We|You|And|But|So|Then|That|This|Who|{_DATED}|Mr|Mrs|Ms|Dr|OK|TV)\b){_GIVEN}"
+        rf"(?: (?!(?:I|{_DATED})\b){_GIVEN})?(?![\w-])"
+    ),
     "PLACE": (
-        rf"(?:the )?(?!(?:I|{_DATED})\b)[A-Z][\w.'-]*"
-        r"(?:,? (?:(?:of|the|de|la|del|upon|am) )*(?!I\b)[A-Z][\w.'-]*){0,4}(?<![.])"
+        r"(?:the )?(?:(?:(?:north|south)(?:ern|east(?:ern)?|west(?:ern)?)?|east(?:ern)?|west(?:ern)?|central|upstate) )?"
+        rf"(?!(?:I|{_DATED})\b)[A-Z][\w.'-]*"
+        r"(?:,? (?:(?:of|the|de|la|del|upon|am) )*(?!I\b)[A-Z][\w.'-]*){0,4}(?<![.])(?: (?:area|county|region|valley)\b)?"
     ),
     "ORG": (
         rf"(?:the )?(?!(?:I|{_DATED})\b)[A-Z0-9][\w&.'-]*"
@@ -85,9 +89,36 @@ PARTS: Mapping[str, str] = {
         "veterinarian|waiter|waitress|welder|writer)"
     ),
     "LANGUAGE": (
-        "(?:English|French|German|Spanish|Italian|Dutch|Portuguese|Polish|Russian|Ukrainian|Mandarin|Cantonese|Chinese|"
+        "(?i:English|French|German|Spanish|Italian|Dutch|Portuguese|Polish|Russian|Ukrainian|Mandarin|Cantonese|Chinese|"
         "Japanese|Korean|Arabic|Hebrew|Turkish|Greek|Swedish|Norwegian|Danish|Finnish|Czech|Hungarian|Romanian|Hindi|"
         "Urdu|Bengali|Tamil|Swahili|Vietnamese|Thai|Catalan|Basque|Welsh|Irish)"
+    ),
+    # Before a job these say how good or how real somebody is at it, and not what they do for a living.
+    "RATED": (
+        "(?:bit|big|huge|good|bad|terrible|great|lousy|better|worse|former|future|decent|mediocre|slow|fast|quick|avid|"
+        "broke|poor|single|lone|super|really|very|pretty|fairly|so|picky|careful|lazy|natural|born|aspiring|wannabe|"
+        "hopeful|amateur|hobby|casual|keen|horrible|awful|excellent|amazing|awesome|wonderful|visual|average|true|real|"
+        "perfect|typical|fellow)"
+    ),
+    "WORKPLACE": (
+        "(?:agency|bakery|bank|bar|bookstore|brewery|caf[eé]|call cent(?:er|re)|charity|clinic|coffee shop|college|"
+        "company|consultancy|daycare|factory|farm|firm|gym|hospital|hotel|kindergarten|lab|laboratory|law firm|library|"
+        "museum|newspaper|non-?profit|nursery|pharmacy|preschool|pub|publisher|restaurant|salon|school|shop|spa|"
+        "start-?up|store|studio|supermarket|theat(?:er|re)|university|warehouse)"
+    ),
+    "FIELD": (
+        "(?:accounting|advertising|agriculture|aviation|banking|biotech|construction|consulting|customer (?:service|"
+        "support)|(?:cyber)?security|data science|education|fashion|finance|government|health ?care|hospitality|HR|"
+        "human resources|[Ii]nformation [Tt]echnology|insurance|IT|journalism|law enforcement|logistics|machine learning|"
+        "manufacturing|marketing|pharma|PR|public relations|publishing|real estate|retail|sales|software|tech|tourism|"
+        "[a-z]+ (?:development|engineering|design|research|management))"
+    ),
+    "PLAYED": (
+        "(?:accordion|badminton|banjo|baseball|basketball|bass(?: guitar)?|bassoon|bridge|cello|chess|clarinet|cricket|"
+        "drums|field hockey|flute|football|golf|guitar|handball|harmonica|harp|hockey|ice hockey|keyboard|lacrosse|"
+        "mandolin|oboe|organ|padel|percussion|piano|pickleball|ping pong|poker|rugby|sax(?:ophone)?|soccer|softball|"
+        "squash|table tennis|tennis|trombone|trumpet|tuba|ukulele|ultimate(?: frisbee)?|video games|viola|violin|"
+        "volleyball|water polo)"
     ),
     # What a person can instruct an assistant to do.
     "DO": (
