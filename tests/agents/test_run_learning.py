@@ -85,6 +85,22 @@ async def test_what_a_user_says_closes_what_was_known_of_them_and_of_nobody_else
         assert [city for city in ("Berlin", "Lyon") if f"lives in {city}" in text] == [home]
 
 
+async def test_what_must_not_be_forgotten_is_in_the_profile_however_much_was_learned_since(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat()
+    deployment = deploy(agents(clerk=CLERK), chat=chat)
+    await say(deployment, ANN, "I'm allergic to peanuts, and I live in Lyon.", "ann-1")
+    for first in (0, 10):
+        await say(deployment, ANN, " ".join(f"I like tea {n}." for n in range(first, first + 10)), "ann-1")
+    await say(deployment, ANN, "I have to leave early tomorrow.", "ann-1")
+    await say(deployment, ANN, "Hello!", "ann-2")
+    text = "\n".join(message.content for message in chat.requests[-1].messages)
+    shown = text[text.index('<memory section="profile"') :].split("</memory>")[0].splitlines()[1:]
+    assert shown[:3] == ["Ann is allergic to peanuts", "Ann lives in Lyon", "Ann likes tea 19"]
+    assert len(shown) == 20
+
+
 async def test_the_next_run_of_the_instance_knows_what_the_last_one_taught(deploy: Deploy, agents: Agents) -> None:
     chat = SteppedChat()
     deployment = deploy(agents(clerk=CLERK), chat=chat)

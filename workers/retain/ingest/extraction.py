@@ -27,6 +27,13 @@ DENIED = "not:"
 """Begins the predicate of what somebody denied: it is not stored, and closes the fact that was valid."""
 
 
+_VITAL = frozenset({"name", "preferred_name", "pronouns"})
+_VITAL_WORDS = frozenset(
+    {"allergic", "allergy", "allergies", "condition", "diagnosed", "diet", "disability", "medication", "takes"}
+)
+"""Words of relations that somebody is harmed by forgetting."""
+
+
 @dataclass(frozen=True, slots=True)
 class SourceMessage:
     """A message from which facts are extracted.
@@ -60,6 +67,19 @@ class ExtractedFact:
     kind: Kind
     confidence: float
     message: str
+
+    @property
+    def importance(self) -> float:
+        """How much it matters where not all that is known has room, in [0, 1]; 0.5 is what any record has.
+
+        What harms when it is forgotten, and instructions, before who somebody is, before tastes, before what passes.
+        """
+        name = self.predicate.partition(":")[0]
+        if self.kind in {"event", "task"} or self.predicate.startswith((ENDED, DENIED)):
+            return 0.4
+        if self.kind == "instruction" or name in _VITAL or _VITAL_WORDS.intersection(name.split("_")):
+            return 0.8
+        return 0.6 if name in FUNCTIONAL or name.startswith("has_") or name in {"has", "speaks"} else 0.5
 
     @property
     def is_stored(self) -> bool:

@@ -56,5 +56,6 @@ def _record_of(one: SourcedFact) -> NewRecord:
         predicate=fact.predicate,
         object=fact.object.encode()[:MAX_PART_BYTES].decode(errors="ignore"),  # the content has all of it
         confidence=fact.confidence,
+        importance=fact.importance,
         valid_from_ms=one.at_ms,
     )
