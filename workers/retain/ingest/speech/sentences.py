@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from retain.ingest.speech.brought import own_sentences
+
 MAX_SENTENCE = 400
 """Longer sentences are not read: they seldom state something plainly."""
 _FLAGS = re.IGNORECASE
@@ -130,7 +132,7 @@ class Statement:
 
 def statements(text: str) -> Iterator[Statement]:
     """Yield what the text states plainly about its speaker, in order. What is not plain is left out."""
-    for sentence in _sentences(_own_words(text)):
+    for sentence in own_sentences(_sentences(_own_words(text))):
         if _is_plain(sentence):
             pieces = [clause_of(part) for piece in _pieces(sentence) for part in _contrasted(piece)]
             yield Statement(clause_of(sentence), tuple(piece for piece in pieces if piece.text))
