@@ -24,6 +24,7 @@ BROUGHT: tuple[str, ...] = (
     "Essay: I grew up in Lima. I love tea.",
     "\u00dcbersetze bitte: I love Paris",
     "\u7ffb\u8bd1\uff1aI love Paris",
+    "Here's our style guide:\nAlways use metric units.\nI love tea.",
     # The text comes first.
     "I live in Rome and I love tea. Can you translate that to Dutch?",
     "My name is Tom. I work at Acme.\n\nPlease fix the grammar.",
@@ -46,6 +47,7 @@ OWN: tuple[tuple[str, str], ...] = (
     ("Check the weather please, I live in Oslo.", "Bea lives in Oslo"),
     ("Can you review my code? I use Django.", "Bea uses Django"),
     ("Please translate this into French every time. I live in Lyon.", "Bea lives in Lyon"),
+    ("Here are some facts about me:\nI live in Oslo.", "Bea lives in Oslo"),
     ("I'm writing a story about Rome. I live in Oslo.", "Bea lives in Oslo"),
 )
 

@@ -25,6 +25,11 @@ _ASKED = (
     r"^\W*(?:(?:hi|hello|hey|ok|okay|so|now|please|pls|kindly|just|and|then|can you|could you|would you|will you|"
     r"can u|help me(?: to)?|(?:I|I'd) (?:want|need|like)(?: for)? you to|I need help (?:to|with)|let's)\b\W*)*"
 )
+_NO_TEXT = (
+    r"(?!.*\b(?:(?:about|of) (?:me|myself|us)|code|config\w*|css|errors?|examples?|functions?|html|implementation|logs?|"
+    r"output|query|snippets?|stack)\b)"
+)
+"""Not followed by what the speaker is about to say of themselves, nor by code, which is left out by its marks."""
 _BROUGHT = re.compile(
     rf"{_ASKED}(?:{_WORK}(?:ing)?\b[^.!?\n:]*?\b"
     rf"(?:this|these|the following|below|above|(?:my|the|a|an|our) (?:\w+ )??{_TEXT})\b|"
@@ -32,6 +37,7 @@ _BROUGHT = re.compile(
     r"(?:translate|convert|turn|put)\b[^.!?\n]*\binto\b|translate\b[^.!?\n]*\bto\b|"
     rf"(?:how|what)\b[^.!?\n]*\b(?:this|my) {_TEXT}\b|is (?:this|my) {_TEXT}\b|"
     rf"(?:here(?:'s| is| are)|below is|see|read|attached is)\b[^.!?\n:]*\b(?:{_TEXT})\b|"
+    rf"(?:here(?:'s| is| are)|this is|below|the following|given|consider|look at|read|see)\b{_NO_TEXT}[^.!?\n]*:\s*$|"
     rf"(?:my |the |original |first )*{_TEXT}(?: \d+)?\s*:)|"
     r"\b(?:\u00fcbersetz|korrigier|traduis|traduire|traduisez|corrige|traduce|traduci|traduz|vertaal|\u043f\u0435\u0440\u0435\u0432\u0435\u0434)"
     r"|\u7ffb\u8bd1|\u7ffb\u8b6f|\u8a33\u3057",
