@@ -40,6 +40,8 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("I'm a nurse.", ("works_as=nurse",)),
     ("I'm the CTO of Initech.", ("job_title=CTO of Initech",)),
     ("I'm studying marine biology in Kiel.", ("studies:marine_biology=marine biology",)),
+    ("I'm a student, and I work as a baker.", ("is:student=student", "works_as=baker")),
+    ("I am a competitive dancer.", ("is:competitive_dancer=competitive dancer",)),
     ("I work as a Research Assistant on campus.", ("works_as=Research Assistant",)),
     ("I work at a call center.", ("works_at=a call center",)),
     ("I'm working for a pricing analytics company in Oslo.", ("works_at=a pricing analytics company",)),

@@ -79,7 +79,7 @@ class ExtractedFact:
             return 0.4
         if self.kind == "instruction" or name in _VITAL or _VITAL_WORDS.intersection(name.split("_")):
             return 0.8
-        return 0.6 if name in FUNCTIONAL or name.startswith("has_") or name in {"has", "speaks"} else 0.5
+        return 0.6 if name in FUNCTIONAL or name.startswith("has_") or name in {"has", "is", "speaks"} else 0.5
 
     @property
     def is_stored(self) -> bool:

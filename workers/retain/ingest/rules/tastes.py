@@ -212,7 +212,7 @@ PEOPLE: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "job of a relation",
         r"<MY> <AGED>(?P<relation><KIN>)(?:,? <FIRST>,?)? (?:is|works as) (?P<article>an?) "
-        r"(?P<object>(?:(?!<RATED>\b)[a-z][\w-]* ){0,2}?<JOB>)<END>",
+        r"(?P<object>(?:(?!<RATED>\b)[a-z][\w-]* ){0,2}?(?:<JOB>|<PURSUIT>))<END>",
         "{relation}_works_as",
         "{speaker}'s {relation} is {article} {object}",
         0.8,

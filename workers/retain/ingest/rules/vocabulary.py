@@ -79,14 +79,18 @@ PARTS: Mapping[str, str] = {
         "restaurant|shop|café|farm|company|piano|guitar|violin|cottage|cabin)"
     ),
     "JOB": (
-        "(?:accountant|actor|actress|analyst|architect|artist|attorney|author|baker|barista|biologist|bus driver|"
-        "carpenter|cashier|chef|chemist|consultant|cook|dancer|dentist|designer|developer|director|doctor|driver|"
-        "economist|editor|electrician|engineer|farmer|firefighter|florist|freelancer|gardener|geologist|hairdresser|"
-        "historian|journalist|judge|lawyer|lecturer|librarian|manager|mathematician|mechanic|midwife|musician|nurse|"
-        "optician|painter|paramedic|pharmacist|photographer|physicist|physiotherapist|pianist|pilot|plumber|"
-        "police officer|postdoc|professor|programmer|psychologist|realtor|recruiter|researcher|sailor|salesperson|"
-        "scientist|secretary|social worker|soldier|student|surgeon|teacher|technician|therapist|translator|tutor|vet|"
-        "veterinarian|waiter|waitress|welder|writer)"
+        "(?:accountant|analyst|architect|attorney|baker|barista|biologist|bus driver|carpenter|cashier|chef|chemist|"
+        "consultant|dentist|designer|developer|director|doctor|driver|economist|editor|electrician|engineer|farmer|"
+        "firefighter|florist|freelancer|geologist|hairdresser|historian|journalist|judge|lawyer|lecturer|librarian|"
+        "manager|mathematician|mechanic|midwife|nurse|optician|paramedic|pharmacist|physicist|physiotherapist|pilot|"
+        "plumber|police officer|postdoc|professor|programmer|psychologist|realtor|recruiter|researcher|salesperson|"
+        "scientist|secretary|social worker|soldier|surgeon|teacher|technician|therapist|translator|tutor|vet|"
+        "veterinarian|waiter|waitress|welder)"
+    ),
+    # What somebody may be next to a job.
+    "PURSUIT": (
+        "(?:actor|actress|artist|author|cellist|composer|cook|cyclist|dancer|drummer|gamer|gardener|guitarist|musician|"
+        "painter|photographer|pianist|poet|runner|sailor|singer|student|swimmer|violinist|volunteer|writer)"
     ),
     "LANGUAGE": (
         "(?i:English|French|German|Spanish|Italian|Dutch|Portuguese|Polish|Russian|Ukrainian|Mandarin|Cantonese|Chinese|"

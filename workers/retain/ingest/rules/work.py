@@ -52,6 +52,13 @@ RULES: tuple[ExtractionRule, ...] = (
         0.85,
     ),
     ExtractionRule(
+        "pursuit",
+        r"<IM> <ADV>(?P<article>an?) (?P<object>(?:(?!<RATED>\b)[a-z][\w-]* ){0,3}?<PURSUIT>)<END>",
+        "is",
+        "{speaker} is {article} {object}",
+        0.85,
+    ),
+    ExtractionRule(
         "office",
         r"<IM> <ADV>(?:the |an? )?(?P<object>(?:CEO|CTO|CFO|COO|CMO|CPO|(?:co-?)?founder|owner|head|director|VP|"
         r"vice president|managing director|president|principal)(?: of [a-z]+(?: [a-z]+)?)? (?:of|at) <ORG>)<END>",
