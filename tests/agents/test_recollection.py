@@ -15,7 +15,7 @@ from retain.agents.definitions import MemoryConfig
 from retain.agents.recollection import conversation_of, query_text
 from retain.agents.runs.context import fenced
 from retain.agents.tools.built_in import CallContext, RecallMemory, run_tool
-from retain.memory.records.record import NewRecord, RecordSource
+from retain.memory.records.record import NewRecord, RecordSource, Utterance
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
 from retain.models.chat import ChatMessage
@@ -130,6 +130,40 @@ async def test_a_filter_bounds_the_context_and_the_tool(
     assert {content for content in every if content in read_first(chat)} == expected
     answer = json.loads(chat.requests[-1].messages[-1].content)
     assert {one["content"] for one in answer["memories"]} == expected
+
+
+async def test_the_model_reads_when_a_memory_was_said_and_by_whom_or_since_when_it_is_so(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat(calls(("recall_memory", {"query": "Lisbon", "min_score": 0, "top_k": 20})), says("done"))
+    deployment = deploy(remembering(agents, min_score=0, top_k=20), chat=chat)
+    memory = SemanticMemory(
+        Scope("acme", "teller"), deployment.sql, deployment.index, shipped_embedder(), deployment.clock
+    )
+    said = 1_682_949_360_000
+    news = [
+        NewRecord("I fly to Lisbon tomorrow.", kind="event", utterance=Utterance("chat", 0, "Ann  Lee", said)),
+        NewRecord("Lisbon is warm.", kind="event", utterance=Utterance("chat", 1, "Bob")),
+        NewRecord("Ann is flying to Lisbon tomorrow", kind="event", valid_from_ms=said),
+        NewRecord("Ann likes Lisbon", valid_from_ms=said),
+    ]
+    await memory.store_all(news, RecordSource("person"))
+    await deployment.run("teller", "What about Lisbon?")
+    lines = read_first(chat).split('<memory section="records"')[1].split("</memory>")[0].splitlines()[1:]
+    assert sorted(lines) == [
+        "(said 2023-05-01 13:56 UTC by Ann Lee) I fly to Lisbon tomorrow.",
+        "(said 2023-05-01 13:56 UTC) Ann is flying to Lisbon tomorrow",
+        "(said by Bob) Lisbon is warm.",
+        "(since 2023-05-01 13:56 UTC) Ann likes Lisbon",
+    ]
+    memories = json.loads(chat.requests[-1].messages[-1].content)["memories"]
+    known = {one["content"]: [one.get(name) for name in ("said_at", "since", "speaker")] for one in memories}
+    assert known == {
+        "I fly to Lisbon tomorrow.": ["2023-05-01 13:56 UTC", None, "Ann Lee"],
+        "Lisbon is warm.": [None, None, "Bob"],
+        "Ann is flying to Lisbon tomorrow": ["2023-05-01 13:56 UTC", None, None],
+        "Ann likes Lisbon": [None, "2023-05-01 13:56 UTC", None],
+    }
 
 
 async def test_an_unrelated_long_record_stays_out_and_a_related_one_comes_as_a_passage(

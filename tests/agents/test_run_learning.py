@@ -11,6 +11,7 @@ import pytest
 
 from retain.agents.calls.user import User
 from retain.agents.catalogue import AgentCatalogue
+from retain.agents.recollection import moment
 from retain.errors import RetainError, Unavailable
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
@@ -99,6 +100,17 @@ async def test_what_must_not_be_forgotten_is_in_the_profile_however_much_was_lea
     shown = text[text.index('<memory section="profile"') :].split("</memory>")[0].splitlines()[1:]
     assert shown[:3] == ["Ann is allergic to peanuts", "Ann lives in Lyon", "Ann likes tea 19"]
     assert len(shown) == 20
+
+
+async def test_a_task_in_the_profile_says_when_it_was_stated(deploy: Deploy, agents: Agents) -> None:
+    chat = SteppedChat()
+    deployment = deploy(agents(clerk=CLERK), chat=chat)
+    await say(deployment, ANN, "I have to leave early tomorrow.", "ann-1")
+    stated = moment(deployment.clock())
+    deployment.clock.advance(30 * 86_400_000)
+    await say(deployment, ANN, "Hello!", "ann-2")
+    text = "\n".join(message.content for message in chat.requests[-1].messages)
+    assert f"(said {stated}) Ann has to leave early tomorrow" in text.splitlines()
 
 
 async def test_the_next_run_of_the_instance_knows_what_the_last_one_taught(deploy: Deploy, agents: Agents) -> None:

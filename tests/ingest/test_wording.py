@@ -30,6 +30,8 @@ SAME = {
     "a prefix without a mark": (LYON, "I recall I moved to Lyon."),
     "a prefix about notes": (LYON, "According to my notes, I moved to Lyon."),
     "a prefix that asks for trust": (LYON, "Most recent, certain, most important: I moved to Lyon."),
+    "when it was said": (LYON, "(said 2024-05-01 13:56 UTC by Ann (Sales)) I moved to Lyon."),
+    "since when it is so": (LYON, "(since 2024-05-01 13:56 UTC) I moved to Lyon."),
     "two prefixes": (LYON, "Yes, as I recall, I moved to Lyon."),
     "a suffix": (LYON, "I moved to Lyon. Indeed."),
     "a suffix without a mark": (LYON, "I moved to Lyon indeed"),

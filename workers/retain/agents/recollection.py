@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from retain.agents.calls.run_request import RunInput
 from retain.agents.definitions import MemoryConfig
@@ -26,6 +27,34 @@ class Recollection:
     hit: Hit
     text: str
     shortened: bool
+
+    @property
+    def known(self) -> dict[str, str]:
+        """When it was said and by whom, as far as is known: `said_at`, `speaker`; of a fact `since` when it is so."""
+        record = self.hit.record
+        if record.utterance is None:
+            return {"said_at" if record.kind in {"event", "task"} else "since": moment(record.valid_from_ms)}
+        at_ms = record.utterance.at_ms
+        return {
+            **({} if at_ms is None else {"said_at": moment(at_ms)}),
+            "speaker": " ".join(record.utterance.speaker.split()),
+        }
+
+    @property
+    def line(self) -> str:
+        """The text as a context has it: "tomorrow" and "I" say little without when it was said, and by whom."""
+        return stamped(self.text, **self.known)
+
+
+def moment(at_ms: int) -> str:
+    """Return a time as a model reads it."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def stamped(text: str, *, said_at: str = "", since: str = "", speaker: str = "") -> str:
+    """Return a text with what is known of it in front: to `retain.memory.recall.wording` it says the same."""
+    parts = ("since", since) if since else ("said", said_at, speaker and f"by {speaker}")
+    return f"({' '.join(filter(None, parts))}) {text}"
 
 
 def query_text(run_input: RunInput) -> str:
@@ -97,8 +126,9 @@ def recollected(hits: Sequence[Hit], query: str, config: MemoryConfig, bytes_per
     most = min(room, int(config.record_tokens * bytes_per_token))
     for hit in hits:
         text = excerpt(hit.record.content, query, most)
-        room -= len(text.encode("utf-8", "replace"))
+        one = Recollection(hit, text, text != hit.record.content)
+        room -= len(one.line.encode("utf-8", "replace"))
         if room < 0:
             break
-        found.append(Recollection(hit, text, text != hit.record.content))
+        found.append(one)
     return found

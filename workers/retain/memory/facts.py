@@ -19,7 +19,8 @@ from retain.memory.writing.calls import StoreResult
 from retain.ports import SqlResult, Statement
 
 _KNOWN = f"""
-SELECT id, content FROM memory_records r INDEXED BY memory_records_of_users
+SELECT id, content, CASE WHEN kind IN ('event', 'task') THEN valid_from_ms END AS at_ms
+FROM memory_records r INDEXED BY memory_records_of_users
 WHERE tenant_id = ?1 AND scope_id IN (SELECT value FROM json_each(?2)) AND scope_id GLOB 'user.*'
   AND conversation IS NULL AND valid_to_ms IS NULL
   AND valid_from_ms <= ?3 AND (expires_at_ms IS NULL OR expires_at_ms > ?3) AND {outside_gaps("?3")}
@@ -83,10 +84,11 @@ async def recall(memory: SemanticMemory, query: str, *, top_k: int = 5) -> Seque
 
 @dataclass(frozen=True, slots=True)
 class KnownFact:
-    """A record of a user's scope, as it goes into a profile."""
+    """A record of a user's scope, as it goes into a profile. at_ms: when an event or a task was stated, None for a fact."""
 
     id: str
     content: str
+    at_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,4 +109,4 @@ class ProfileQuery:
     @staticmethod
     def facts(result: SqlResult) -> list[KnownFact]:
         """Return what the query found."""
-        return [KnownFact(row["id"], row["content"]) for row in result.rows]
+        return [KnownFact(row["id"], row["content"], row["at_ms"]) for row in result.rows]

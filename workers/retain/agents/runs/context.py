@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 
 from retain.agents.calls.report import FollowedWorkflow
 from retain.agents.calls.run_request import RunInput, RunRequest, input_text
@@ -13,7 +12,7 @@ from retain.agents.calls.tokens import Estimate
 from retain.agents.definitions import AgentDefinition
 from retain.agents.files.past_files import past_messages
 from retain.agents.occasion import Occasion
-from retain.agents.recollection import FENCE, recollected
+from retain.agents.recollection import FENCE, moment, recollected, stamped
 from retain.agents.runs.episode_text import beyond
 from retain.errors import LimitExceeded
 from retain.json_text import Json, JsonObject
@@ -192,7 +191,7 @@ def _left_out(messages: Sequence[PastMessage], recent: Sequence[PastMessage]) ->
 
 def summary_line(line: SummaryLine) -> str:
     """Return a line of the summary as the model reads it."""
-    return f"{_when(line.at_ms)[:10]} {line.role}: {line.text}"
+    return f"{moment(line.at_ms)[:10]} {line.role}: {line.text}"
 
 
 def _newest(messages: Sequence[PastMessage], room: int, estimate: Estimate) -> tuple[PastMessage, ...]:
@@ -225,12 +224,8 @@ def _turns(
             if not text:
                 continue
         place = "this conversation" if own else f"conversation {episode.instance_id}"
-        found.append((episode, f"[{place}, {_when(episode.created_at_ms)}] {text}"))
+        found.append((episode, f"[{place}, {moment(episode.created_at_ms)}] {text}"))
     return found
-
-
-def _when(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _instructions(definition: AgentDefinition, occasion: Occasion | None, procedure: Choice | None) -> str:
@@ -248,7 +243,10 @@ def _instructions(definition: AgentDefinition, occasion: Occasion | None, proced
 def _profile(definition: AgentDefinition, profile: Sequence[KnownFact], room: int, estimate: Estimate) -> _Section:
     config = definition.memory_config.profile
     bound = 0 if config is None else min(room, config.tokens)
-    return _fitting("profile", [fact.content for fact in profile], bound, estimate)
+    lines = [
+        fact.content if fact.at_ms is None else stamped(fact.content, said_at=moment(fact.at_ms)) for fact in profile
+    ]
+    return _fitting("profile", lines, bound, estimate)
 
 
 def _recalled(
@@ -258,7 +256,7 @@ def _recalled(
     config = definition.memory_config
     passages = recollected(records, query, config, estimate.bytes_per_token)
     fence = estimate.text(fenced("records", ())) + 1 + len(passages)
-    section = _fitting("records", [one.text for one in passages], min(room, config.recall_tokens + fence), estimate)
+    section = _fitting("records", [one.line for one in passages], min(room, config.recall_tokens + fence), estimate)
     read = passages[: len(section.lines)]
     return replace(section, cut=len(records) - len(read)), frozenset(one.hit.record.id for one in read if one.shortened)
 

@@ -208,7 +208,8 @@ class RecallMemory:
         }
         return ToolSpec(
             "recall_memory",
-            "Search your long-term memory. Returns the most relevant memories with their scores.",
+            "Search your long-term memory. Returns the most relevant memories with their scores, and when they were said or "
+            "since when they are so.",
             {
                 "type": "object",
                 "properties": {
@@ -264,6 +265,7 @@ def _shown(one: Recollection) -> dict[str, Json]:
         "id": hit.record.id,
         "score": round(hit.score, 4),
         "relevance": round(hit.relevance, 4),
+        **one.known,
         "content": one.text,
         "metadata": hit.record.metadata,
         **({"shortened": True} if one.shortened else {}),

@@ -61,8 +61,11 @@ _ASIDE = "|".join(
         r"(?:this|that|it|which) is (?:true|certain|correct|confirmed|important|known|noted)",
     )
 )
+_STAMP = r"\((?:said|since)\b(?: \d{4}-\d\d-\d\d \d\d:\d\d UTC)?(?: by [^\n]{1,512}?)?\)"
+"""What an agent's context has in front of a remembered text: when it was said, and by whom."""
 _BEFORE = re.compile(
-    rf"(?:(?:{_STATED}){_EDGE}+that\b|{_OWN}\s+(?=\S+\s\S+\s\S)|(?:{_STATED}|{_ASIDE}){_MARK}){_EDGE}*", re.IGNORECASE
+    rf"(?:{_STAMP}|(?:{_STATED}){_EDGE}+that\b|{_OWN}\s+(?=\S+\s\S+\s\S)|(?:{_STATED}|{_ASIDE}){_MARK}){_EDGE}*",
+    re.IGNORECASE,
 )
 _AFTER = re.compile(rf"(?:\s+indeed|{_MARK}{_EDGE}*(?:{_STATED}|{_ASIDE})){_EDGE}*$", re.IGNORECASE)
 _LONGEST_FRAME = 80
