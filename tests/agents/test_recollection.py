@@ -140,12 +140,12 @@ async def test_the_model_reads_when_a_memory_was_said_and_by_whom_or_since_when_
     memory = SemanticMemory(
         Scope("acme", "teller"), deployment.sql, deployment.index, shipped_embedder(), deployment.clock
     )
-    said = 1_682_949_360_000
+    uttered = 1_682_949_360_000
     news = [
-        NewRecord("I fly to Lisbon tomorrow.", kind="event", utterance=Utterance("chat", 0, "Ann  Lee", said)),
+        NewRecord("I fly to Lisbon tomorrow.", kind="event", utterance=Utterance("chat", 0, "Ann  Lee", uttered)),
         NewRecord("Lisbon is warm.", kind="event", utterance=Utterance("chat", 1, "Bob")),
-        NewRecord("Ann is flying to Lisbon tomorrow", kind="event", valid_from_ms=said),
-        NewRecord("Ann likes Lisbon", valid_from_ms=said),
+        NewRecord("Ann is flying to Lisbon tomorrow", kind="event", valid_from_ms=uttered),
+        NewRecord("Ann likes Lisbon", valid_from_ms=uttered),
     ]
     await memory.store_all(news, RecordSource("person"))
     await deployment.run("teller", "What about Lisbon?")

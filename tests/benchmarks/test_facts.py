@@ -10,7 +10,7 @@ import pytest
 from benchmarks.facts import main
 
 
-def test_each_text_is_read_once_and_its_facts_stand_beside_it(
+def test_each_text_is_read_once_and_its_facts_come_with_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     turns = [[{"text": "I play the piano\nat home."}, {"text": "Hello."}], [{"text": "I play the piano\nat home."}]]

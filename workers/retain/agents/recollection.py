@@ -43,7 +43,7 @@ class Recollection:
     @property
     def line(self) -> str:
         """The text as a context has it: "tomorrow" and "I" say little without when it was said, and by whom."""
-        return stamped(self.text, **self.known)
+        return stamped(self.text, self.known)
 
 
 def moment(at_ms: int) -> str:
@@ -51,10 +51,12 @@ def moment(at_ms: int) -> str:
     return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def stamped(text: str, *, said_at: str = "", since: str = "", speaker: str = "") -> str:
+def stamped(text: str, known: Mapping[str, str]) -> str:
     """Return a text with what is known of it in front: to `retain.memory.recall.wording` it says the same."""
-    parts = ("since", since) if since else ("said", said_at, speaker and f"by {speaker}")
-    return f"({' '.join(filter(None, parts))}) {text}"
+    if "since" in known:
+        return f"(since {known['since']}) {text}"
+    by = f"by {known['speaker']}" if "speaker" in known else ""
+    return f"({' '.join(filter(None, ('said', known.get('said_at'), by)))}) {text}"
 
 
 def query_text(run_input: RunInput) -> str:

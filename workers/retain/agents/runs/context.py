@@ -244,7 +244,8 @@ def _profile(definition: AgentDefinition, profile: Sequence[KnownFact], room: in
     config = definition.memory_config.profile
     bound = 0 if config is None else min(room, config.tokens)
     lines = [
-        fact.content if fact.at_ms is None else stamped(fact.content, said_at=moment(fact.at_ms)) for fact in profile
+        fact.content if fact.at_ms is None else stamped(fact.content, {"said_at": moment(fact.at_ms)})
+        for fact in profile
     ]
     return _fitting("profile", lines, bound, estimate)
 

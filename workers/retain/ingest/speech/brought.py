@@ -13,7 +13,7 @@ _FLAGS = re.IGNORECASE
 _TEXT = (
     r"(?:text|passage|paragraphs?|sentences?|phrases?|lines?|words?|e-?mails?|letter|messages?|essay|draft|article|story|poem|"
     r"speech|posts?|tweets?|bio|biography|grammar|spelling|wording|writing|paper|abstract|r[eé]sum[eé]|CV|statement|lyrics|"
-    r"dialog(?:ue)?|transcript|review|report|caption|profile|conversation|chat|diary|journal|translation|summary|introduction|"
+    r"dialogs?|dialogues?|transcript|review|report|caption|profile|conversation|chat|diary|journal|translation|summary|introduction|"
     r"conclusion|chapter|script|monologue|song|quote|English|version)"
 )
 _WORK = (
