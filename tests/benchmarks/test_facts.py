@@ -10,9 +10,7 @@ import pytest
 from benchmarks.facts import main
 
 
-def test_each_text_is_read_once_and_its_facts_come_with_it(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_each_text_is_read_once_and_its_facts_come_with_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     turns = [[{"text": "I play the piano\nat home."}, {"text": "Hello."}], [{"text": "I play the piano\nat home."}]]
     (tmp_path / "all.json").write_text(json.dumps({"one": {"messages": turns}}), "utf-8")
     main([str(tmp_path / "all.json")])

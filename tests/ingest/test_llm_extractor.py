@@ -98,6 +98,14 @@ async def test_the_facts_of_a_valid_answer_have_a_confidence_a_little_below_one(
     assert json.loads(user["content"])[1] == {"message": 1, "speaker": "Tom", "content": "Ida hates rain."}
 
 
+async def test_the_model_is_given_the_day_on_which_a_message_was_sent() -> None:
+    async with extracting({"facts": []}) as (llm, server):
+        await llm.extract([SourceMessage("01A", "Bea", "I fly to Lisbon tomorrow.", 1_714_571_760_000), MESSAGES[1]])
+    [request] = server.received
+    dated, undated = json.loads(request.body["messages"][1]["content"])
+    assert (dated["at"], "at" in undated) == ("2024-05-01, Wednesday", False)
+
+
 async def test_an_answer_without_facts_is_valid() -> None:
     async with extracting({"facts": []}) as (llm, _):
         assert await llm.extract(MESSAGES) == []

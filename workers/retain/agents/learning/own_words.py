@@ -10,6 +10,7 @@ from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.learn_fact import UNNAMED, names_of
+from retain.identifiers import time_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.extractors.selection import extractor
 from retain.json_text import Json, read_own_json
@@ -91,7 +92,7 @@ async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> 
 
     speaker = speaker_of(user)
     facts = await extractor("llm" if method == "model" else method, counted).extract(
-        [SourceMessage(run.run_id, speaker, text, role="user")]
+        [SourceMessage(run.run_id, speaker, text, time_of(run.run_id), "user")]
     )
     kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
     return FoundFacts(kept, len(facts) - len(kept), sum((one.usage for one in metered), Usage()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -33,7 +34,9 @@ subject is the speaker's name for a fact about the speaker, else the name of wha
 case and names the relation alone, as lives_in, works_at, email, birthday, likes, has_daughter. object is its value, in few
 words. state is "ended" for what the speaker says is no longer so ("I moved out of Rome", "I stopped taking it"), with the
 predicate that it had, and content says so; else it is "holds". What is denied is never a fact that holds.
-content is the fact as one sentence that can be understood by itself, with names instead of pronouns. kind is fact,
+content is the fact as one sentence that can be understood by itself, with names instead of pronouns. "at" is the day on
+which a message was sent, in UTC: in object and content "tomorrow", "next Friday" and their like are the dates that they mean
+("on 2026-05-02"), and without "at" they stay as they are. kind is fact,
 event (something that happens at a time), task (something to be done) or instruction (how others shall behave). message is
 the number of the message that states it.
 
@@ -98,12 +101,17 @@ def shown(messages: Sequence[SourceMessage]) -> str:
                 "message": number,
                 "speaker": one.speaker,
                 **({"by": "machine"} if one.by_machine else {}),
+                **({} if one.at_ms is None else {"at": _day(one.at_ms)}),
                 "content": one.content,
             }
             for number, one in enumerate(messages)
         ],
         ensure_ascii=False,
     )
+
+
+def _day(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d, %A")
 
 
 def read_facts(answer: str, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
