@@ -114,8 +114,8 @@ PARTS: Mapping[str, str] = {
         "(?:accounting|advertising|agriculture|aviation|banking|biotech|construction|consulting|"
         "customer (?:service|support)|(?:cyber)?security|data science|education|fashion|finance|government|health ?care|"
         "hospitality|HR|human resources|[Ii]nformation [Tt]echnology|insurance|IT|journalism|law enforcement|logistics|"
-        "machine learning|manufacturing|marketing|pharma|PR|public relations|publishing|real estate|retail|sales|software|tech|tourism|"
-        "[a-z]+ (?:development|engineering|design|research|management))"
+        "machine learning|manufacturing|marketing|pharma|PR|public relations|publishing|real estate|retail|sales|"
+        "software|tech|tourism|[a-z]+ (?:development|engineering|design|research|management))"
     ),
     "PLAYED": (
         "(?:accordion|badminton|banjo|baseball|basketball|bass(?: guitar)?|bassoon|bridge|cello|chess|clarinet|cricket|"
