@@ -34,6 +34,8 @@ CUT = " [cut]"
 MAX_TRACEBACK_CHARACTERS = 4_000
 """How much of a failing tool's traceback the timeline keeps."""
 
+_REMEMBERED = "What to remember, as one self-contained statement: with names and dates, not with `she` and `tomorrow`."
+
 _log = logging.getLogger(__name__)
 
 
@@ -298,7 +300,7 @@ class StoreMemory:
             {
                 "type": "object",
                 "properties": {
-                    "content": {"type": "string", "description": "What to remember, as one self-contained statement."},
+                    "content": {"type": "string", "description": _REMEMBERED},
                     "metadata": {"type": "object", "description": "Anything worth keeping along with it."},
                     **({} if self._house is None else {"shared": shared}),
                 },
