@@ -199,28 +199,46 @@ async def test_a_freeze_ends_by_the_database_s_clock_and_a_late_switch_is_refuse
         assert await deployment.recalled("default", "written") == ["Written after it."]
 
 
-async def test_what_the_scopes_hold_is_made_equal_before_the_tenant_is_frozen(monkeypatch: pytest.MonkeyPatch) -> None:
+_SHIFTED = "UPDATE scopes SET words = words + (scope_id = 'agent.agent_1') - (scope_id = 'agent.agent_2')"
+
+
+@pytest.mark.parametrize("wrong", [False, True], ids=["the copy counted right", "it counted two scopes wrong"])
+async def test_while_a_tenant_is_frozen_its_scopes_are_read_one_by_one_only_if_the_sums_of_what_they_count_differ(
+    monkeypatch: pytest.MonkeyPatch, *, wrong: bool
+) -> None:
     with living() as deployment:
         await deployment.register("acme")
-        for number in range(3):
+        agents = [f"agent_{number}" for number in range(4)]
+
+        async def store(agent: str, content: str) -> None:
             with in_tenant("acme"):
                 memory = SemanticMemory(
-                    Scope("acme", f"agent_{number}"), deployment.shards.sql, deployment.shards.index,
+                    Scope("acme", agent), deployment.databases[HOME], deployment.indexes[HOME],
                     shipped_embedder(), deployment.clock,
                 )  # fmt: skip
-                await memory.store(NewRecord("A crane lifts seven tons."), RecordSource("agent"))
-        written: list[str] = []
-        batch = SqliteSql.batch
+                await memory.store(NewRecord(content), RecordSource("agent"))
 
-        async def watched(sql: SqliteSql, statements: Sequence[Statement]) -> Sequence[SqlResult]:
-            frozen = await deployment.databases[HOME].run("SELECT 1 FROM tenant_places WHERE state = 'frozen'")
-            if frozen.rows:
-                written.extend(text for text, _ in statements if "INTO scopes" in text)
-            return await batch(sql, statements)
+        for agent in agents:
+            await store(agent, "A crane lifts seven tons.")
+        read: list[bool] = []
+        run = SqliteSql.run
 
-        monkeypatch.setattr(SqliteSql, "batch", watched)
+        async def watched(sql: SqliteSql, text: str, *values: SqlValue) -> SqlResult:
+            if "state = 'frozen', frozen_until_ms" in text:
+                await store(agents[0], "The winch is new.")  # the last write before the freeze
+                if wrong:
+                    await run(deployment.databases["DB_1"], _SHIFTED)
+                read.append(False)
+            elif read and "FROM scopes t WHERE tenant_id" in text:
+                read.append(True)
+            return await run(sql, text, *values)
+
+        monkeypatch.setattr(SqliteSql, "run", watched)
         move = await deployment.moved("acme", "DB_1")
-        assert (move.counts["freezes"], written) == (1, [])
+        assert (move.counts["freezes"], any(read)) == (1, wrong)
+        query = "SELECT scope_id, records, words FROM scopes WHERE kind = 'agent' ORDER BY scope_id"
+        found = connection_of(deployment.databases["DB_1"]).execute(query).fetchall()
+        assert found == [("agent.agent_0", 2, 9), *((f"agent.agent_{number}", 1, 5) for number in (1, 2, 3))]
 
 
 async def test_a_vector_whose_removal_is_owed_is_in_no_index_after_the_move() -> None:

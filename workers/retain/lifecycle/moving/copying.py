@@ -20,6 +20,8 @@ STATEMENT_BYTES = 1_000_000
 """About how many bytes of rows one statement writes: a value has at most 2 MB."""
 PAGE_BYTES = 4_000_000
 """Bytes of rows after which a page ends: an isolate has 128 MB."""
+COMPARED = 1000
+"""Rows that are compared, and those that differ copied, at a time."""
 UPSERTED = 500
 """Vectors that one call writes to the index, and that are in memory at once: a multiple of those that one call reads."""
 
@@ -124,12 +126,12 @@ class TenantCopy:
         mine, theirs = await self._digests(self._source, relation), await self._digests(self._target, relation)
         differing = [key for key in {**theirs, **mine} if mine.get(key) != theirs.get(key)]
         differing.sort(key=lambda key: key in mine)
-        for start in range(0, len(differing), 200):
-            await self.keys(relation, [read_own_json(key) for key in differing[start : start + 200]])
+        for start in range(0, len(differing), COMPARED):
+            await self.keys(relation, [read_own_json(key) for key in differing[start : start + COMPARED]])
 
-    async def counts(self, relations: Sequence[Relation]) -> list[str]:
-        """Return the names of tables of which the two have different numbers of rows."""
-        asked = [relation.counting(self._tenant_id) for relation in relations]
+    async def differing(self, relations: Sequence[Relation]) -> list[str]:
+        """Return the names of tables of which the two have different numbers of rows, or scopes that count otherwise."""
+        asked = [relation.comparing(self._tenant_id) for relation in relations]
         mine, theirs = await self._source.sql.batch(asked), await self._target.sql.batch(asked)
         return [
             relation.name
@@ -142,7 +144,7 @@ class TenantCopy:
         found: dict[str, int] = {}
         after: list[Json] | None = None
         while True:
-            rows, after = await self._page(side, relation, after, 1000)
+            rows, after = await self._page(side, relation, after, COMPARED)
             for row in rows:
                 found[json.dumps(relation.key(row))] = hash(
                     tuple(value for column, value in row.items() if column not in OF_PAGES)

@@ -219,20 +219,21 @@ class Mover:
         state = await self._state(move.source, move)
         if state not in ("removing", "gone"):
             copy = self._copy_of(move)
-            await copy.equalise(self._named["scopes"])  # all that hold records differ, and there may be many
+            for name in (*COUNTED, "scopes"):  # most of them differ, and there may be many
+                await copy.equalise(self._named[name])
             began = self._clock()
             await source.run(_FREEZE, FREEZE_MS, move.tenant_id, move.move_id)
             try:
                 number = await self._caught_up(move, copy)
                 if (await source.run(_EVALUATES, move.tenant_id)).rows:
                     raise Conflict("an evaluation of the tenant is open: let it end first", code="tenant_busy")
-                for name in (*COUNTED, *LAST):
+                for name in (*COUNTED, *AT_LAST):
                     await copy.equalise(self._named[name])
                 compared = [one for one in self.relations if one.name not in ("memory_outbox", "vector_removals")]
-                for name in await copy.counts(compared):
+                for name in await copy.differing(compared):
                     _log.warning("a table differs and is compared", extra={"tenant_id": move.tenant_id, "table": name})
                     await copy.equalise(self._named[name])
-                if differing := await copy.counts(compared):
+                if differing := await copy.differing(compared):
                     names = ", ".join(differing)
                     raise Unavailable(
                         f"the copy differs from the tenant in {names}; the tenant stays", code="copy_differs"

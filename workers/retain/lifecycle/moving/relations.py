@@ -19,7 +19,7 @@ COUNTED = ("episode_counts", "model_use", "tenant_use")
 AT_LAST = ("erased_tenants", "erased_users", "quotas")
 """Copied at the end alone: triggers that find them refuse rows, and the copy is not to be refused any."""
 LAST = ("scopes", *AT_LAST)
-"""Made equal at the end. Scopes count what is in them."""
+"""Written after other rows. Scopes count what is in them."""
 FOLLOWING = frozenset({"days_kept", "timelines"})
 """Tables that follow from others by triggers, on both sides: nothing is to be copied or removed."""
 _FIRST = ("users", "scopes", "tenants")
@@ -46,6 +46,8 @@ _ORDERS: Mapping[str, tuple[str, ...]] = {
 _NOBODY_LEAVES = f"UPDATE tenant_places SET state = 'recorded' WHERE {MOVING} AND state IN ('leaving', 'frozen')"
 OF_PAGES = frozenset({"at_number", "at_key", "at_count", "at_bytes"})
 """What a page has besides the columns of the table."""
+_SUMS = ", ".join(f"SUM(number % 999983 * {column})" for column in ("records", "words"))
+"""Of what scopes count: two numbers that change places change the sums. A freeze has no time to read all scopes."""
 _OF_RECORDS: Mapping[str, tuple[str, str]] = {
     "memory_search": ("number", "number"),
     "memory_likeness": ("record_id", "id"),
@@ -186,6 +188,11 @@ class Relation:
                 (tenant_id,),
             )
         return f"SELECT COUNT(*) AS n FROM {self.name} WHERE tenant_id = ?", (tenant_id,)
+
+    def comparing(self, tenant_id: str) -> Statement:
+        """Return the statement whose `n` shows whether two databases differ: the number of rows, and what scopes count."""
+        text, values = self.counting(tenant_id)
+        return (text.replace("COUNT(*)", f"json_array(COUNT(*), {_SUMS})") if self.name == "scopes" else text), values
 
     def recording(self) -> list[Statement]:
         """Return the statements that let a database note which rows of leaving tenants change."""
