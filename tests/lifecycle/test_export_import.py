@@ -17,6 +17,7 @@ from retain.lifecycle.importing import Imported, import_lines
 from retain.lifecycle.verification import verify_page
 from retain.memory.records.limits import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 from retain.memory.records.record import NewRecord, Utterance
+from retain.memory.scope import user_scope_id
 from tests.lifecycle.world import AGENT, PERSON, World, living
 from tests.support.faults import Crash, Fault
 
@@ -416,6 +417,20 @@ async def test_an_import_that_stops_anywhere_is_finished_by_the_next(world: Worl
             assert _state(crashed) == undisturbed, f"stopped at point {points}"
             assert (await crashed.stores().history().verify("other")).problem is None
     assert points > 40
+
+
+async def test_an_import_reads_no_scopes_of_users_of_whom_it_has_nothing(world: World) -> None:
+    await world.memory(user_id="ann").store(NewRecord("Ann likes tea."), AGENT)
+    exported = await pages(world)
+    await take(world, exported, "acme")
+    few = await world.steps_of(lambda: take(world, exported, "acme"))
+    for number in range(1000):
+        user_id = f"user-{number}"
+        scope = ("acme", user_scope_id("tenant", user_id), "tenant", "user", user_id)
+        world.sql_now(
+            "INSERT INTO scopes (tenant_id, scope_id, parent_id, kind, user_id) VALUES (?, ?, ?, ?, ?)", *scope
+        )
+    assert await world.steps_of(lambda: take(world, exported, "acme")) < few + 100
 
 
 def _state(world: World) -> dict[str, Any]:

@@ -152,6 +152,14 @@ async def test_nothing_of_an_erased_user_is_brought_back(world: World) -> None:
     assert len(brought_back(world)) == 2
 
 
+async def test_the_scope_of_an_erased_user_in_the_tenant_is_known_without_a_line(world: World) -> None:
+    await world.memory("acme", user_id=ANN).store(NewRecord(SECRET), PERSON)
+    before = await exported(world)
+    await of_users.erased(world, ANN)
+    world.sql_now("DELETE FROM world_history")  # as elsewhere: the user decides alone
+    assert (await imported(world, json.dumps(_line(before, "record")))).erased == 1
+
+
 async def test_what_a_user_had_elsewhere_before_the_erasure_stays_out_and_later_memories_come_in(world: World) -> None:
     """The records were never in this deployment, so its history does not name them: the user and the time decide."""
     with living() as elsewhere:

@@ -41,7 +41,18 @@ ON CONFLICT (tenant_id, user_id) DO UPDATE SET
   last_run_at_ms = MAX(last_run_at_ms, excluded.last_run_at_ms)
 """
 _RELEASE = "UPDATE memory_records SET content_hash = id WHERE id = ?"
-_SCOPES = "SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?"
+_SCOPES = """
+WITH RECURSIVE meant (scope_id, parent_id, user_id) AS (
+  SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?1 AND scope_id IN (
+    SELECT value FROM json_each(?2) UNION SELECT data ->> '$.scope_id' FROM memory_events INDEXED BY memory_events_by_record
+    WHERE tenant_id = ?1 AND record_id IN (SELECT value FROM json_each(?3)) AND kind = 'stored')
+  UNION SELECT s.scope_id, s.parent_id, s.user_id FROM meant m JOIN scopes s ON s.tenant_id = ?1 AND s.scope_id = m.parent_id
+)
+SELECT scope_id, parent_id, user_id FROM meant
+UNION SELECT scope_id, parent_id, user_id FROM scopes WHERE tenant_id = ?1 AND scope_id >= 'agent.' AND scope_id < 'agent/'
+"""
+"""The named scopes, those of the records that the tenant has, and what encloses them; and agents', in which users have
+scopes. Others are not read: a tenant has one for each user."""
 _RECORDS = f"SELECT * FROM memory_records WHERE +tenant_id = ? AND id IN {_LISTED}"
 _EVENTS = f"""
 SELECT * FROM memory_events INDEXED BY memory_events_by_record
@@ -161,7 +172,7 @@ class ImportPlan:
 
 @dataclass(slots=True)
 class _Tenant:
-    """What the tenant has. scopes: each with the user whose it is, or in whose it is.
+    """What the tenant has. scopes: those that matter to the lines, each with the user whose it is, or in whose it is.
 
     holders: scope and content hash to record id. foreign: ids that belong to something else. erased: what it has no more.
     """
@@ -318,12 +329,15 @@ async def _read(sql: Sql, tenant_id: str, everything: Sequence[Line]) -> _Tenant
     lines = [line for line in everything if isinstance(line, RecordLine)]
     users = [line.user_id for line in everything if isinstance(line, UserLine)]
     ids = json.dumps([line.record_id for line in lines])
+    named = {"tenant", *(str(line.events[0].data["scope_id"]) for line in lines)}
+    for line in everything:
+        named |= {line.scope_id, line.parent_id or "tenant"} if isinstance(line, ScopeLine) else set()
     made = [record for line in lines if (record := fold(line.events)) is not None]
     contents = json.dumps([content_of(record) for record in made])
     event_ids = json.dumps([event.event_id for line in lines for event in line.events])
     scopes, records, events, holders, foreign_events, foreign_records, *erased = await sql.batch(
         [
-            (_SCOPES, (tenant_id,)),
+            (_SCOPES, (tenant_id, json.dumps(sorted(named)), ids)),
             (_RECORDS, (tenant_id, ids)),
             (_EVENTS, (tenant_id, ids)),
             (_HOLDERS, (contents, tenant_id)),
