@@ -12,6 +12,7 @@ import pytest
 from retain.errors import NotFound, RetainError, Unavailable
 from retain.lifecycle.reindexing import IndexJob, Reindexing
 from retain.lifecycle.verification import verify_page
+from retain.memory.recall.words import indexed_text
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
@@ -268,6 +269,19 @@ async def test_rows_without_a_record_are_surplus_and_those_of_another_tenant_are
     assert world.sql_now("SELECT SUM(records) AS n FROM scopes WHERE tenant_id = 'acme'") == [{"n": 31}]
     assert (await verify_page(world.stores(), "acme", None, repair=False)).drift == {}
     assert _index(world) == index
+
+
+async def test_full_texts_of_many_houses_without_a_record_are_found_in_one_call(world: World) -> None:
+    for number in range(40):
+        scope = ("acme", f"house.h{number}", "tenant", "house")
+        world.sql_now("INSERT INTO scopes (tenant_id, scope_id, parent_id, kind) VALUES (?, ?, ?, ?)", *scope)
+        text = indexed_text("acme", f"house.h{number}", ["cran", "berth"])
+        world.sql_now("INSERT INTO memory_text (rowid, content) VALUES (?, ?)", 9000 + number, text)
+    report = await verify_page(world.stores(), "acme", None, repair=True)
+    assert report.drift == {"text_surplus": [str(9000 + number) for number in range(40)]}
+    world.faults.trace.clear()
+    assert (await verify_page(world.stores(), "acme", None, repair=False)).drift == {}
+    assert len(world.faults.trace) < 40
 
 
 @pytest.mark.parametrize(

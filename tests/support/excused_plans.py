@@ -175,7 +175,7 @@ FOUND = (
     "INSERT INTO memory_text (content, rowid) SELECT ",
     "SELECT * FROM memory_records WHERE id IN (SELECT value FROM json_each(?))",
     "SELECT 1 FROM attachments WHERE attachment_id = ?",
-    "SELECT DISTINCT o.doc AS number FROM memory_occurrences o WHERE o.term >= ? AND o.term < ? AND NOT EXISTS",
+    "SELECT DISTINCT o.doc AS number FROM json_each(?) tag CROSS JOIN memory_occurrences o ON o.term >= tag.value",
     "SELECT m.position, m.message, m.record_id, m.facts, r.said_at_ms FROM ingest_messages m LEFT JOIN memory_records r ON",
     "SELECT m.position, m.record_id, m.role, r.speaker, r.content, r.said_at_ms FROM ingest_messages m LEFT JOIN",
     "SELECT r.*, t.event_id, t.from_ms, t.until_ms, json_extract(v.data, '$.content') AS earlier FROM",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from retain.memory.recall.words import USERS, scope_tag
 from retain.ports import Sql, Statement
 
@@ -12,8 +14,9 @@ _STRAY = f"SELECT number FROM memory_search s WHERE tenant_id = ?1 AND {_NO_RECO
 # An index has the rows with a conversation, another those without one.
 _SEARCH = f"{_STRAY} AND conversation IS NULL UNION ALL {_STRAY} AND conversation IS NOT NULL"
 _TEXT = f"""
-SELECT DISTINCT o.doc AS number FROM memory_occurrences o WHERE o.term >= ? AND o.term < ?
-  AND {_NO_RECORD.format(number="o.doc")}
+SELECT DISTINCT o.doc AS number FROM json_each(?) tag CROSS JOIN memory_occurrences o
+  ON o.term >= tag.value ->> 0 AND o.term < tag.value ->> 1
+WHERE {_NO_RECORD.format(number="o.doc")} ORDER BY o.doc
 """
 _COUNTS = """
 WITH counted (scope_id, records, words) AS (
@@ -38,10 +41,7 @@ async def search_surplus(sql: Sql, tenant_id: str) -> list[int]:
 
 async def text_surplus(sql: Sql, tenant_id: str) -> list[int]:
     """Return the numbers of full texts without a record whose words have the tags of the tenant's scopes."""
-    found: set[int] = set()
-    for bounds in await _tag_bounds(sql, tenant_id):
-        found.update(int(row["number"]) for row in (await sql.run(_TEXT, *bounds)).rows)
-    return sorted(found)
+    return [int(row["number"]) for row in (await sql.run(_TEXT, await _tag_bounds(sql, tenant_id))).rows]
 
 
 async def wrong_counts(sql: Sql, tenant_id: str) -> list[str]:
@@ -51,10 +51,12 @@ async def wrong_counts(sql: Sql, tenant_id: str) -> list[str]:
 
 async def remove_surplus(sql: Sql, tenant_id: str) -> None:
     """Remove surplus rows of both kinds, then recount the words of each scope. Idempotent."""
-    statements: list[Statement] = [(f"DELETE FROM memory_search WHERE number IN ({_SEARCH})", (tenant_id,))]
-    delete = f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})"
-    statements.extend((delete, bounds) for bounds in await _tag_bounds(sql, tenant_id))
-    await sql.batch([*statements, (_RECOUNT, (tenant_id,))])
+    statements: list[Statement] = [
+        (f"DELETE FROM memory_search WHERE number IN ({_SEARCH})", (tenant_id,)),
+        (f"DELETE FROM memory_text WHERE rowid IN ({_TEXT})", (await _tag_bounds(sql, tenant_id),)),
+        (_RECOUNT, (tenant_id,)),
+    ]
+    await sql.batch(statements)
 
 
 async def purge_words(sql: Sql) -> None:
@@ -67,11 +69,11 @@ async def purge_words(sql: Sql) -> None:
     await sql.batch([(f"INSERT INTO {name} ({name}) VALUES ('optimize')", ()) for name in _FULL_TEXTS])
 
 
-async def _tag_bounds(sql: Sql, tenant_id: str) -> list[tuple[str, str]]:
-    """Return, for the tag of each scope, the first text that begins with it and the first one after all such texts.
+async def _tag_bounds(sql: Sql, tenant_id: str) -> str:
+    """Return, for the tag of each scope, the first text that begins with it and the first one after all such texts: as JSON.
 
     The scopes of users have a tag in common.
     """
     rows = (await sql.run(_TAGGED, tenant_id)).rows
     tags = [scope_tag(tenant_id, name) for name in (*(row["scope_id"] for row in rows), USERS)]
-    return [(tag, tag[:-1] + chr(ord(tag[-1]) + 1)) for tag in tags]
+    return json.dumps([(tag, tag[:-1] + chr(ord(tag[-1]) + 1)) for tag in tags])
