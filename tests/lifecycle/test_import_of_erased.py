@@ -11,7 +11,9 @@ import pytest
 from retain.errors import InvalidInput
 from retain.lifecycle.export import export_page
 from retain.lifecycle.importing import Imported, import_lines
+from retain.lifecycle.transfer import erased as erased_module
 from retain.memory.records.record import NewRecord
+from retain.memory.scope import user_scope_id
 from retain.tenants.register import Tenants
 from tests.lifecycle import erasable, of_users
 from tests.lifecycle.world import PERSON, World, living
@@ -158,6 +160,26 @@ async def test_the_scope_of_an_erased_user_in_the_tenant_is_known_without_a_line
     await of_users.erased(world, ANN)
     world.sql_now("DELETE FROM world_history")  # as elsewhere: the user decides alone
     assert (await imported(world, json.dumps(_line(before, "record")))).erased == 1
+
+
+async def test_the_scopes_of_erased_users_are_computed_once_for_all_lines_of_an_import(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(20):
+        await remember(world, f"{SECRET} It is number {number}.")
+    before = await exported(world)
+    await of_users.erased(world, ANN)
+    world.sql_now("DELETE FROM world_history")
+    computed: list[str] = []
+
+    def counted(parent: str, user_id: str) -> str:
+        computed.append(parent)
+        return user_scope_id(parent, user_id)
+
+    monkeypatch.setattr(erased_module, "user_scope_id", counted)
+    records = [line for line in before.split("\n") if '"record"' in line]
+    assert (await imported(world, "\n".join(records))).erased == 20
+    assert sorted(computed) == sorted(2 * ["agent.clerk", "tenant"]), "once for the plan, and once to decide"
 
 
 async def test_what_a_user_had_elsewhere_before_the_erasure_stays_out_and_later_memories_come_in(world: World) -> None:

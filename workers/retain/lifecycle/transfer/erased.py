@@ -56,13 +56,9 @@ class KnownErasures:
         """Return whether what was a user's at a time was erased."""
         return user_id is not None and at_ms <= self.users.get(user_id, -1)
 
-    def owner_of(self, scope_id: str, parents: Sequence[str]) -> str | None:
-        """Return the erased user whose scope it is; None for every other scope. parents: of users' scopes in the tenant."""
-        if not scope_id.startswith("user."):
-            return None
-        return next(
-            (user for user in self.users for parent in parents if user_scope_id(parent, user) == scope_id), None
-        )
+    def scopes_in(self, parent: str) -> dict[str, str]:
+        """Return the scopes that erased users had in an agent's scope or in the tenant's, each with its user."""
+        return {user_scope_id(parent, user): user for user in self.users}
 
 
 class _Owned(Protocol):

@@ -217,6 +217,8 @@ class _Planning:
         self._include_erased = include_erased
         self._waiting: dict[str, ScopeLine] = {}
         """Scopes of erased users: registered when a record is imported that was stored after the erasure."""
+        self._unregistered: dict[str, dict[str, str]] = {}
+        """The scopes that erased users had, by what encloses them. Each is a digest, and there may be thousands."""
 
     def take_scope(self, line: ScopeLine) -> None:
         tenant = self._tenant
@@ -270,10 +272,15 @@ class _Planning:
         if stored.event_id in tenant.events.get(line.record_id, {}):
             return False
         scope_id = str(stored.data["scope_id"])
-        if scope_id not in tenant.scopes:
-            parents = [name for name in tenant.scopes if name == "tenant" or name.startswith("agent.")]
-            return tenant.erased.has_record(stored, tenant.erased.owner_of(scope_id, parents))
-        return tenant.erased.has_record(stored, tenant.scopes[scope_id])
+        owner = tenant.scopes[scope_id] if scope_id in tenant.scopes else self._erased_owner_of(scope_id)
+        return tenant.erased.has_record(stored, owner)
+
+    def _erased_owner_of(self, scope_id: str) -> str | None:
+        """Return the erased user whose scope it was; None for every other scope that the tenant does not have."""
+        for parent in self._tenant.scopes:
+            if parent not in self._unregistered and (parent == "tenant" or parent.startswith("agent.")):
+                self._unregistered[parent] = self._tenant.erased.scopes_in(parent)
+        return next((users[scope_id] for users in self._unregistered.values() if scope_id in users), None)
 
     def _register_waiting(self, scope_id: str) -> None:
         line = self._waiting.pop(scope_id, None)
