@@ -46,11 +46,18 @@ def environment() -> dict[str, str]:
         **os.environ,
         "PATH": f"{NODE_BIN}{os.pathsep}{os.environ['PATH']}",
         "MINIFLARE_WORKERD_PATH": str(prepare()),
-        # A quoted path, because it may have a space in it. Source: https://nodejs.org/api/cli.html#node_optionsoptions
-        "NODE_OPTIONS": f"{os.environ.get('NODE_OPTIONS', '')} --require {json.dumps(str(LOCAL_ENTRY))}".strip(),
+        "NODE_OPTIONS": f"{os.environ.get('NODE_OPTIONS', '')} --require {_quoted(LOCAL_ENTRY)}".strip(),
         # What Node.js compiled of wrangler is read by its next start. Source: https://nodejs.org/api/module.html#module-compile-cache
         "NODE_COMPILE_CACHE": str(CACHE / "node"),
         "WRANGLER_SEND_METRICS": "false",
         "NO_UPDATE_NOTIFIER": "1",
         "CI": "1",
     }
+
+
+def _quoted(path: Path) -> str:
+    """Return a path for `NODE_OPTIONS`: it may have a space in it, and letters of any alphabet, which stay as they are.
+
+    Source: https://nodejs.org/api/cli.html#node_optionsoptions
+    """
+    return json.dumps(str(path), ensure_ascii=False)

@@ -82,6 +82,15 @@ def test_the_correction_of_the_entry_is_loaded_after_what_somebody_else_loads(
     assert environment()["NODE_OPTIONS"] == f'--require "{LOCAL_ENTRY}"'
 
 
+def test_the_entry_is_loaded_from_a_folder_of_any_name(installed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entry = installed / 'Ünser "Büro" 東京' / "entry.cjs"
+    entry.parent.mkdir()
+    entry.write_text("console.log('loaded')")
+    monkeypatch.setattr(offline_runtime, "LOCAL_ENTRY", entry)
+    done = subprocess.run(["node", "-e", ""], env=environment(), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("loaded\n", 0), done.stderr
+
+
 def _read_with_the_correction(folder: Path, content: str) -> subprocess.CompletedProcess[str]:
     entry = folder / "miniflare" / "dist" / "src" / "workers" / "core" / "entry.worker.js"
     entry.parent.mkdir(parents=True)
