@@ -27,9 +27,11 @@ help: ## list the targets
 	@touch $@
 
 # `npm install` and not `npm ci`: the lock names the platforms' packages that were available when it was written, and
-# `npm ci` refuses a lock that lacks one. --no-save leaves the lock as it is.
+# `npm ci` refuses a lock that lacks one. --no-save leaves the lock as it is. A user whose home is not theirs, as in a
+# container, has npm's cache here.
 node_modules/.ready: package.json package-lock.json
-	npm install --no-save --no-audit --no-fund --loglevel=error
+	@cache="$$(npm config get cache)"; mkdir -p "$$cache" 2>/dev/null; test -w "$$cache" || cache=.cache/npm; set -x; \
+	npm install --no-save --no-audit --no-fund --loglevel=error --cache "$$cache"
 	@touch $@
 
 python_modules/pyvenv.cfg: locks/worker.txt tools/vendor.py | .venv/.ready

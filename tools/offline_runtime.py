@@ -52,7 +52,19 @@ def environment() -> dict[str, str]:
         "WRANGLER_SEND_METRICS": "false",
         "NO_UPDATE_NOTIFIER": "1",
         "CI": "1",
+        **_config_home(),
     }
+
+
+def _config_home() -> dict[str, str]:
+    """Return where wrangler keeps its logs and settings, if this user cannot have them in the usual place.
+
+    Without a folder it ends: the user of a container may have a home that is not theirs.
+    Source: https://github.com/cloudflare/workers-sdk/blob/main/packages/workers-utils/src/global-wrangler-config-path.ts
+    """
+    usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / ".wrangler"
+    exists = next(path for path in (usual, *usual.parents) if path.exists())
+    return {} if exists == usual or os.access(exists, os.W_OK) else {"XDG_CONFIG_HOME": str(CACHE / "config")}
 
 
 def _quoted(path: Path) -> str:

@@ -9,6 +9,7 @@ import pytest
 
 from tools import offline_runtime
 from tools.offline_runtime import LOCAL_ENTRY, environment, prepare
+from tools.paths import CACHE
 
 
 @pytest.fixture
@@ -89,6 +90,22 @@ def test_the_entry_is_loaded_from_a_folder_of_any_name(installed: Path, monkeypa
     monkeypatch.setattr(offline_runtime, "LOCAL_ENTRY", entry)
     done = subprocess.run(["node", "-e", ""], env=environment(), capture_output=True, text=True, check=False)
     assert (done.stdout, done.returncode) == ("loaded\n", 0), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("made", "writable", "moved"),
+    [(".config", True, False), (".config", False, True), (".config/.wrangler", False, False)],
+    ids=["the home is the user's", "it is not", "it has wrangler's folder, with a login that is only read"],
+)
+def test_wrangler_keeps_its_notes_in_the_checkout_only_where_it_may_not_make_its_folder(
+    installed: Path, monkeypatch: pytest.MonkeyPatch, made: str, writable: bool, moved: bool
+) -> None:
+    home = installed / "home"
+    (home / made).mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(os, "access", lambda *_: writable)
+    assert environment().get("XDG_CONFIG_HOME") == (str(CACHE / "config") if moved else None)
 
 
 def _read_with_the_correction(folder: Path, content: str) -> subprocess.CompletedProcess[str]:
