@@ -67,9 +67,20 @@ def test_a_migration_is_the_statements_that_sqlite_itself_would_execute() -> Non
 
 
 def test_text_escapes_what_is_in_a_value() -> None:
-    assert text_of({"name": 'a"b', "is": True, "list": [1, Embedded("x.py")]}) == (
-        '(name = "a\\"b", is = true, list = [1,\nembed "x.py"])'
+    assert text_of({"name": 'a"b\n', "is": True, "list": [1, Embedded("x.py")]}) == (
+        '(name = "a\\"b\\n", is = true, list = [1,\nembed "x.py"])'
     )
+
+
+def test_workerd_reads_letters_of_any_alphabet(tmp_path: Path) -> None:
+    text = 'Bücher "für" 東京\n🙂'
+    written = text_of({"services": [{"name": text, "network": {"allow": ["public"]}}]})
+    config = tmp_path / "config.capnp"
+    config.write_text(f'using Workerd = import "/workerd/workerd.capnp";\nconst config :Workerd.Config = {written};\n')
+    command = [str((NODE_BIN / "workerd").resolve()), "compile", "--config-only", str(config)]
+    compiled = subprocess.run(command, capture_output=True, check=False)
+    assert compiled.returncode == 0, compiled.stderr.decode()
+    assert text.encode() in compiled.stdout
 
 
 @pytest.mark.parametrize(
