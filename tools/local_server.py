@@ -38,7 +38,7 @@ class PortTaken(SystemExit):
 
 @dataclass(frozen=True)
 class LocalServer:
-    """A running local server. base_url: without a trailing slash. log: where wrangler writes. heir: see `_heir_of`."""
+    """A running local server. base_url: without a trailing slash. log: where wrangler writes. heir: see `heir_of`."""
 
     base_url: str
     log: Path
@@ -49,9 +49,8 @@ class LocalServer:
         """Kill the whole process group at once, as a crash would."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        if self.heir is not None:  # it ends before another process can have the number of this one
-            self.heir.kill()
-            self.heir.communicate()
+        if self.heir is not None:
+            dismiss(self.heir)
         self.process.wait()
 
 
@@ -190,7 +189,7 @@ def _start_on(port: int, state: Path, config: Path) -> LocalServer:
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    server = LocalServer(f"http://127.0.0.1:{port}", log, process, _heir_of(process))
+    server = LocalServer(f"http://127.0.0.1:{port}", log, process, heir_of(process))
     try:
         wait_until_ready(server)
     except KeyboardInterrupt:  # nobody else knows the process yet
@@ -199,13 +198,19 @@ def _start_on(port: int, state: Path, config: Path) -> LocalServer:
     return server
 
 
-def _heir_of(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
-    """Return a process that kills a process group when this process ends, however that is.
+def heir_of(process: subprocess.Popen[bytes]) -> subprocess.Popen[bytes]:
+    """Return a process that kills another one with its group when this process ends, however that is.
 
-    It waits for the end of its input, which the system closes with this process.
+    process: in a session of its own. The heir waits for the end of its input, which the system closes with this process.
     """
     waiting = ["sh", "-c", 'read -r _; kill -KILL "-$0"', str(process.pid)]
     return subprocess.Popen(waiting, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+def dismiss(heir: subprocess.Popen[bytes]) -> None:
+    """End the heir of a process that has ended, before another one can have its number."""
+    heir.kill()
+    heir.communicate()
 
 
 def wait_until_ready(server: LocalServer) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +17,26 @@ import pytest
 
 from tools.cluster import __main__ as command
 from tools.local_server import PortTaken
+from tools.paths import ROOT
+
+_KILLED = """
+import os, signal, sys
+from pathlib import Path
+from tools.cluster import bucket, nodes
+folder = Path(sys.argv[1])
+waiting, begun = folder / "waiting", folder / "begun"
+waiting.write_text(f"#!/bin/sh\\nexec 3>{folder}/pipe; echo >{begun}; exec sleep 600")
+waiting.chmod(0o755)
+os.mkfifo(begun)
+nodes._SCRIPT = waiting
+nodes.Node("node-1", folder / "node-1" / "served", os.environ, 9, 9, 9).start()
+begun.read_bytes()
+bucket.sys.executable = str(waiting)
+bucket._create = lambda *_: begun.read_bytes()
+serving = bucket.serving_bucket(folder / "bucket.log")
+serving.__enter__()
+os.kill(os.getpid(), signal.SIGKILL)
+"""
 
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP], ids=["ended", "its terminal closed"])
@@ -50,3 +73,12 @@ def test_a_taken_port_is_refused_before_the_disks_of_the_nodes_that_have_it_are_
         with pytest.raises(PortTaken, match=str(port)):
             command.main(["--port", str(port)])
     assert disk.exists()
+
+
+def test_nodes_and_their_bucket_end_with_the_process_that_started_them_even_if_that_is_killed(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    (tmp_path / "node-1").mkdir()
+    with subprocess.Popen([sys.executable, "-c", _KILLED, tmp_path], cwd=ROOT) as killed:
+        assert pipe.read_bytes() == b""  # until all that had it open have ended
+    assert killed.returncode == -signal.SIGKILL

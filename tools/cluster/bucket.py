@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 
 from tools.cluster.configuration import Bucket
-from tools.local_server import free_port
+from tools.local_server import dismiss, free_port, heir_of
 
 _NAME = "retain"
 _START_TIMEOUT_S = 60
@@ -28,6 +28,7 @@ def serving_bucket(log: Path) -> Iterator[Bucket]:
         server = subprocess.Popen(
             command, env={**os.environ, "PYTHONPATH": ""}, stdout=sink, stderr=subprocess.STDOUT, start_new_session=True
         )
+    heir = heir_of(server)
     try:
         _create(f"{address}/{_NAME}", server, log)
         credentials = ("aws_access_key_id=local", "aws_secret_access_key=local")
@@ -35,6 +36,7 @@ def serving_bucket(log: Path) -> Iterator[Bucket]:
     finally:
         server.terminate()
         server.wait()
+        dismiss(heir)
 
 
 def _create(url: str, server: subprocess.Popen[bytes], log: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import httpx
 
-from tools.local_server import free_port
+from tools.local_server import dismiss, free_port, heir_of
 from tools.paths import NODE_BIN, ROOT
 from tools.stage import mirror
 
@@ -56,7 +56,7 @@ class Node:
         return self.folder.with_suffix(".log")
 
     def start(self) -> None:
-        """Start workerd, with what the node's disk has. Returns at once."""
+        """Start workerd, with what the node's disk has. Returns at once. It ends when this process does, however that is."""
         variables = {
             **self.environment,
             "HTTP_ADDR": f"127.0.0.1:{self.port}",
@@ -75,7 +75,7 @@ class Node:
                 start_new_session=True,
             )
         self.process = started
-        threading.Thread(target=self._start_again, args=(started,), daemon=True).start()
+        threading.Thread(target=self._start_again, args=(started, heir_of(started)), daemon=True).start()
 
     def wait_until_ready(self) -> None:
         """Return when the node has a lease and its stores answer. Raises: SystemExit with the end of the log."""
@@ -99,8 +99,9 @@ class Node:
         """Return whether the node has opened an object of a class, as its log says."""
         return f"cluster: {class_name}/" in self.log.read_text()
 
-    def _start_again(self, ended: subprocess.Popen[bytes]) -> None:
+    def _start_again(self, ended: subprocess.Popen[bytes], heir: subprocess.Popen[bytes]) -> None:
         ended.wait()
+        dismiss(heir)
         time.sleep(_PAUSE_S)
         if self.process is ended:
             self.crashes += 1
