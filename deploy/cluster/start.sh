@@ -12,7 +12,7 @@ mkdir -p "$OBJECTS"
 cd "$1"
 (
   attempts=0
-  until curl --silent --fail --max-time 120 --request POST "http://$MIGRATE_ADDR/"; do
+  until curl --noproxy '*' --silent --fail --max-time 120 --request POST "http://$MIGRATE_ADDR/"; do
     attempts=$((attempts + 1))
     if [ "$attempts" -gt 300 ]; then
       echo "the migrations were not applied: requests are answered with schema_outdated" >&2

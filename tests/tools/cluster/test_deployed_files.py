@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import subprocess
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from queue import Queue
+from threading import Thread
+from typing import ClassVar
 
 import pytest
 import yaml
@@ -18,6 +24,37 @@ _SECRET = (".env", "cluster.key", "node.env", "settings.env")
 def test_the_shell_reads_the_script_that_starts_a_node() -> None:
     read = subprocess.run(["sh", "-n", str(_FOLDER / "start.sh")], capture_output=True, check=False)
     assert (read.returncode, read.stderr) == (0, b"")
+
+
+class Migrations(BaseHTTPRequestHandler):
+    """Notes that somebody asked for the migrations."""
+
+    asked: ClassVar[Queue[str]] = Queue()
+
+    def do_POST(self) -> None:
+        """Answer as a node does."""
+        self.asked.put(self.path)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Print nothing."""
+
+
+def test_a_node_is_asked_for_its_migrations_and_not_a_proxy(tmp_path: Path) -> None:
+    workerd = tmp_path / "workerd"
+    workerd.write_text("#!/bin/sh\nread -r _\n")
+    workerd.chmod(0o755)
+    proxy = dict.fromkeys(("http_proxy", "ALL_PROXY"), "http://127.0.0.1:9")
+    with HTTPServer(("127.0.0.1", 0), Migrations) as server:
+        Thread(target=server.handle_request, daemon=True).start()
+        node = {"OBJECTS": str(tmp_path), "WORKERD": str(workerd), "MIGRATE_ADDR": f"127.0.0.1:{server.server_port}"}
+        command, environment = [str(_FOLDER / "start.sh"), str(tmp_path)], {"PATH": os.environ["PATH"], **proxy, **node}
+        with subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, start_new_session=True) as started:
+            try:
+                assert Migrations.asked.get(timeout=10) == "/"
+            finally:
+                os.killpg(started.pid, signal.SIGKILL)
 
 
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
