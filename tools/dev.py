@@ -61,6 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     state.mkdir(parents=True, exist_ok=True)
     lock = claim(state, address)
     write_local_config()
+    print("preparing the database: a new one takes up to a minute", flush=True)
     migrate(state)
     process = subprocess.Popen(
         command(options.port, state),

@@ -41,13 +41,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGHUP], ids=["ended", "its terminal closed"])
 def test_who_ends_a_cluster_ends_its_nodes(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: signal.Signals
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path, sent: signal.Signals
 ) -> None:
     handlers: dict[int, Any] = {}
     ended: list[bool] = []
 
     @contextmanager
     def serving(*_: object, **__: object) -> Iterator[list[object]]:
+        assert "starting 3 nodes" in capsys.readouterr().out
         try:
             yield []
         finally:

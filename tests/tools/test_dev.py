@@ -87,3 +87,19 @@ def test_a_state_is_served_once_until_the_last_process_of_its_server_ends(tmp_pa
         server.wait()
     with claim(tmp_path, "http://127.0.0.1:8788") as lock:
         assert (tmp_path / "served.lock").read_text() == "http://127.0.0.1:8788"
+
+
+def test_what_takes_long_is_named_before_it_begins(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    def migrate(_: Path) -> None:
+        raise SystemExit(capsys.readouterr().out)
+
+    monkeypatch.setattr(dev, "check_port", lambda _: None)
+    monkeypatch.setattr(dev, "write_local_config", lambda: None)
+    monkeypatch.setattr(dev, "claim", lambda *_: None)
+    monkeypatch.setattr(dev, "migrate", migrate)
+    with pytest.raises(
+        SystemExit, match=r"^starting on http://.*\npreparing the database: a new one takes up to a minute\n$"
+    ):
+        dev.main(["--state", str(tmp_path)])

@@ -26,6 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder.mkdir(parents=True)
     for ending in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: the nodes are in sessions of their own
         signal.signal(ending, signal.default_int_handler)
+    print(f"starting {wanted.nodes} nodes with a new database, which takes a minute or two", flush=True)
     try:
         with local_cluster(folder, wanted.nodes, first_port=wanted.port) as nodes:
             for node in nodes:
