@@ -115,6 +115,22 @@ def test_an_export_that_breaks_off_leaves_no_file_of_its_name(
     assert (part.name.startswith("acme.jsonl."), part.suffix, part.read_text()) == (True, ".part", RECORD + FIRST_PAGE)
 
 
+def test_an_export_that_ends_before_its_first_page_leaves_nothing(
+    server: Server, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(export.main, str(tmp_path / "acme.jsonl"))[0] == 5
+    assert [*tmp_path.iterdir()] == []
+
+    def interrupted(*_: object) -> httpx.Response:
+        assert len([*tmp_path.iterdir()]) == 1
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "_answer", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(export.main, str(tmp_path / "acme.jsonl"))
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize("cut", ["", RECORD], ids=["empty", "without its last line"])
 def test_a_page_that_is_cut_off_is_not_the_end_of_an_export(server: Server, run: Run, tmp_path: Path, cut: str) -> None:
     _pages(server, RECORD + FIRST_PAGE, cut)

@@ -45,6 +45,9 @@ def export(options: argparse.Namespace, deployment: Deployment) -> int:
         if target is None:
             raise
         raise InvalidInput(f"{target} cannot be written: {error}", code=ForeignCode("usage")) from error
+    finally:
+        if part is not None and not written and part.exists():  # before its first page: there is nothing to keep
+            part.unlink()
     counts = {kind: count for kind, count in sorted(written.items()) if kind != "page"}
     print_counts(counts, sys.stderr if target is None else sys.stdout, as_json=options.json)
     return 0
