@@ -18,7 +18,7 @@ from typing import Any
 from retain.cli.keys import new_signing_key
 from tools.offline_runtime import COMPATIBILITY_FLAG
 from tools.paths import LOCAL_CONFIG, PRODUCTION_CONFIG, ROOT, text_of
-from tools.stage import read_config
+from tools.stage import local_variables, read_config
 
 MAX_LOCAL_SHARDS = 8
 """As many indexes as the stand-in has (vectorize/stand_in/worker.js)."""
@@ -106,9 +106,10 @@ def write_local_config(
 def write_secrets() -> None:
     """Make the development secrets that are not there yet. Raises: SystemExit when `.dev.vars` is not UTF-8."""
     secrets_file = ROOT / ".dev.vars"
+    present = local_variables(secrets_file)
     known = text_of(secrets_file, secrets_file.name) if secrets_file.exists() else ""
     for name, make in (("CREDENTIALS_KEY", _random_key), ("MEMORY_KEY", _random_key), ("TOKEN_KEY", new_signing_key)):
-        if not any(line.startswith(f"{name}=") for line in known.splitlines()):
+        if name not in present:
             known = f"{known.rstrip()}\n" if known.strip() else ""
             known += f"{name}={make()}\n"
             _write_private(secrets_file, known)

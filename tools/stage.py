@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import sys
 import tomllib
@@ -46,6 +47,15 @@ _NOT_UPLOADED = (
 _BINDINGS = ("KV", "DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER")
 _CRONS = (BRIEF, CATCH_UP)
 """The schedules of the daily brief and of the work of every five minutes; pruning is also a part of the brief."""
+_VARIABLE = re.compile(
+    r"""^\s*(?:export\s+)?([A-Za-z0-9_.-]+)(?:\s*=\s*?|:\s+?)"""
+    r"""(\s*'(?:\\'|[^'])*'|\s*"(?:\\"|[^"])*"|\s*`(?:\\`|[^`])*`|[^#\n]+)?\s*(?:#.*)?$""",
+    re.MULTILINE,
+)
+"""A variable in a file: a value in quotes, which may have several lines, or one that ends with its line or with a `#`.
+
+Source: https://github.com/motdotla/dotenv/blob/v16.4.7/lib/main.js
+"""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -59,13 +69,18 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def local_variables(path: Path) -> dict[str, str]:
-    """Return what `.dev.vars` sets instead of the configuration's variables; nothing if there is no such file.
+    """Return what `.dev.vars` sets instead of the configuration's variables, as wrangler reads it: the last value counts.
 
-    Raises: SystemExit when it is not UTF-8.
+    Nothing if there is no such file. Raises: SystemExit when it is not UTF-8.
     """
-    lines = text_of(path, path.name).splitlines() if path.exists() else []
-    pairs = [line.partition("=") for line in lines if not line.lstrip().startswith("#")]
-    return {name.strip(): value.strip().strip("'\"") for name, equals, value in pairs if equals}
+    found = _VARIABLE.findall(text_of(path, path.name)) if path.exists() else []
+    return {name: _without_quotes(value.strip()) for name, value in found}
+
+
+def _without_quotes(value: str) -> str:
+    if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"`":
+        return value
+    return value[1:-1].replace("\\n", "\n").replace("\\r", "\r") if value[0] == '"' else value[1:-1]
 
 
 def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents", sources: Path = ROOT) -> dict[str, bytes]:

@@ -96,11 +96,12 @@ def test_development_secrets_are_made_once(checkout: Path) -> None:
     assert (checkout / ".dev.vars").read_text() == before
 
 
-def test_a_missing_development_secret_is_added_and_the_others_stay(checkout: Path) -> None:
-    (checkout / ".dev.vars").write_text("CREDENTIALS_KEY=mine\nCHAT_API_KEY=mine too")
+@pytest.mark.parametrize("written", ["CREDENTIALS_KEY=mine", "export CREDENTIALS_KEY=mine", "CREDENTIALS_KEY = 'mine'"])
+def test_a_missing_development_secret_is_added_and_the_others_stay(checkout: Path, written: str) -> None:
+    (checkout / ".dev.vars").write_text(f"{written}\nCHAT_API_KEY=mine too")
     write_local_config(checkout / "wrangler.local.json")
     lines = (checkout / ".dev.vars").read_text().splitlines()
-    assert lines[:2] == ["CREDENTIALS_KEY=mine", "CHAT_API_KEY=mine too"]
+    assert lines[:2] == [written, "CHAT_API_KEY=mine too"]
     assert [line.split("=")[0] for line in lines[2:]] == ["MEMORY_KEY", "TOKEN_KEY"]
 
 

@@ -112,6 +112,21 @@ def test_the_file_of_secrets_replaces_variables_of_the_local_configuration(tmp_p
     assert local_variables(path) == {}
     path.write_text("# CHAT_MODEL=no\n\nCHAT_PROVIDER=openai\nCHAT_API_KEY = 'a=b'\n")
     assert local_variables(path) == {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "a=b"}
+    path.write_text(
+        "export CHAT_PROVIDER=openai # mine\nCHAT_API_KEY=sk-1\t# of the team\n  CHAT_MODEL: gpt\nEMPTY=\nCHAT_MODEL=last\n"
+        "HASH='a # b'\nLINES=\"a\\nb\"\nPLAIN='a\\nb'\nPEM='-----\nzwei = 2\n-----'\r\nquoted=\"it's\"\nno variable\n"
+    )
+    assert local_variables(path) == {
+        "CHAT_PROVIDER": "openai",
+        "CHAT_API_KEY": "sk-1",
+        "CHAT_MODEL": "last",
+        "EMPTY": "",
+        "HASH": "a # b",
+        "LINES": "a\nb",
+        "PLAIN": "a\\nb",
+        "PEM": "-----\nzwei = 2\n-----",
+        "quoted": "it's",
+    }
     path.write_bytes(b"CHAT_MODEL=Zo\xeb\n")
     with pytest.raises(SystemExit, match=r"\.dev\.vars: it is not UTF-8"):
         local_variables(path)
