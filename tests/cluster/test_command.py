@@ -11,13 +11,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from tools.cluster import __main__ as command
+from tools.cluster import local
+from tools.cluster.configuration import Bucket
 from tools.local_server import PortTaken
 from tools.paths import ROOT
+
+
+@contextmanager
+def _yielding(value: object) -> Iterator[object]:
+    yield value
+
 
 _KILLED = """
 import os, signal, sys
@@ -74,6 +82,21 @@ def test_a_taken_port_is_refused_before_the_disks_of_the_nodes_that_have_it_are_
         with pytest.raises(PortTaken, match=str(port)):
             command.main(["--port", str(port)])
     assert disk.exists()
+
+
+def test_variables_of_development_are_those_of_the_nodes_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    read: list[dict[str, Any]] = []
+    (tmp_path / ".dev.vars").write_text("CHAT_PROVIDER=openai\nCHAT_API_KEY=k\n")
+    monkeypatch.setattr(local, "DEVELOPMENT_VARIABLES", tmp_path / ".dev.vars")
+    monkeypatch.setattr(local, "write_local_config", lambda: None)
+    monkeypatch.setattr(local, "serving_bucket", lambda _: _yielding(Bucket("s3://b")))
+    monkeypatch.setattr(local, "node_files", lambda config, _: read.append(config["vars"]))
+    monkeypatch.setattr(local, "serving_nodes", lambda *_, environment, **__: _yielding(environment["CHAT_API_KEY"]))
+    with local.local_cluster(tmp_path, 1) as nodes:
+        assert cast("object", nodes) == "k"
+    [variables] = read
+    assert (variables["CHAT_PROVIDER"], variables["CHAT_MODEL"]) == ("openai", "scripted")
+    assert "CHAT_API_KEY" not in variables, "a secret comes from the environment"
 
 
 def test_nodes_and_their_bucket_end_with_the_process_that_started_them_even_if_that_is_killed(tmp_path: Path) -> None:

@@ -18,14 +18,14 @@ from tools.stage import local_variables, read_config
 
 @contextmanager
 def local_cluster(folder: Path, count: int, *, first_port: int | None = None) -> Iterator[list[Node]]:
-    """Serve a cluster until the block ends. first_port: of the first node; the others have the next ones.
+    """Serve a cluster until the block ends, with what `.dev.vars` says. first_port: of the first node, the next ones follow.
 
     Raises: SystemExit when the bucket's server or a node does not start.
     """
     write_local_config()
-    config = local_config(read_config(PRODUCTION_CONFIG))
+    production, own = read_config(PRODUCTION_CONFIG), local_variables(DEVELOPMENT_VARIABLES)
+    config = local_config(production, {name: value for name, value in own.items() if name in production["vars"]})
     with serving_bucket(folder / "bucket.log") as bucket:
         files = node_files(config, Cluster(bucket, secrets.token_hex(32)))
-        environment = {**os.environ, **local_variables(DEVELOPMENT_VARIABLES)}
-        with serving_nodes(folder, files, count, environment=environment, first_port=first_port) as nodes:
+        with serving_nodes(folder, files, count, environment={**os.environ, **own}, first_port=first_port) as nodes:
             yield nodes
