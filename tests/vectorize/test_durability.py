@@ -107,10 +107,12 @@ async def test_a_write_becomes_visible_after_the_delay(tmp_path: Path) -> None:
         described = await index.call("describe")
         assert described["vectorCount"] == 1
         assert described["processedUpToMutation"] == first["mutationId"]
-        await index.call("deleteByIds", ["a"])
+        await index.call("upsert", [{"id": "b", "values": ROOT}])
+        last = await index.call("deleteByIds", ["a"])
         assert await found(index) == ["a"]
         await index.call("control", {"nowMs": NOW + 10_000})
-        assert await found(index) == []
+        assert await found(index) == ["b"]
+        assert (await index.call("describe"))["processedUpToMutation"] == last["mutationId"]
 
 
 @pytest.mark.parametrize(

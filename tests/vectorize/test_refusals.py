@@ -18,6 +18,8 @@ WRITES = {
     "an id of 65 bytes": ([{**GOOD, "id": "x" * 65}], r"\(code = 40008\): id too long; max is 64 bytes, got 65 bytes"),
     "an id of 66 bytes in 33 characters": ([{**GOOD, "id": "é" * 33}], r"\(code = 40008\): .* got 66 bytes"),
     "an empty id": ([{**GOOD, "id": ""}], "an id must be a string that is not empty"),
+    "an id that is a number": ([{**GOOD, "id": 7}], "an id must be a string that is not empty"),
+    "five values": ([{**GOOD, "values": [1, 0, 0, 0, 0]}], r"\(code = 40012\): .* 4 dimensions, and got 5 dimensions"),
     "three values": (
         [{**GOOD, "values": [1, 0, 0]}],
         r'\(code = 40012\): invalid vector for id="a", expected 4 dimensions, and got 3 dimensions',
@@ -30,6 +32,7 @@ WRITES = {
     ),
     "metadata that is a list": ([{**GOOD, "metadata": []}], "must be an object"),
     "a key with a dot": ([{**GOOD, "metadata": {"a.b": 1}}], 'invalid metadata key "a.b"'),
+    "a key with a quote": ([{**GOOD, "metadata": {'a"b': 1}}], "invalid metadata key"),
     "a nested key with a dollar": ([{**GOOD, "metadata": {"a": {"$b": 1}}}], 'invalid metadata key "\\$b"'),
 }
 
@@ -61,7 +64,7 @@ FILTERS: dict[str, object] = {
     "2,048 bytes": {"kind": "x" * (2048 - len('{"kind":""}'))},
     "an empty key": {"": 1},
     "an empty part of a key": {"pandas.": 1},
-    "a key that begins with a dollar": {"$and": []},
+    "a key that begins with a dollar": {"$and": "x"},
     "a key with a quote": {'a"b': 1},
     "a key of 513 characters": {"k" * 513: 1},
     "an unknown operator": {"kind": {"$like": "x"}},
@@ -69,6 +72,7 @@ FILTERS: dict[str, object] = {
     "no operator": {"kind": {}},
     "a list for a value": {"kind": ["x"]},
     "a list for $eq": {"kind": {"$eq": ["x"]}},
+    "an object for $in": {"kind": {"$in": [{}]}},
     "a value for $in": {"kind": {"$in": "x"}},
     "a range of booleans": {"live": {"$gt": True}},
     "a range from null": {"created_at": {"$gt": None}},
@@ -89,6 +93,11 @@ async def test_a_filter_is_refused(steered: HttpBinding, criteria: object) -> No
         await steered.call("query", [1, 0, 0, 0], {"filter": criteria})
 
 
+async def test_the_largest_query_is_answered(steered: HttpBinding) -> None:
+    for options in ({"topK": 100, "returnMetadata": "indexed"}, {"filter": {"k" * 512: 1}}):
+        assert (await steered.call("query", [1, 0, 0, 0], {"namespace": "empty", **options}))["count"] == 0
+
+
 @pytest.mark.parametrize("vector", [[], [1, 0, 0], [1, 0, 0, 0, 0], "1000", None], ids=repr)
 async def test_a_query_vector_of_other_dimensions_is_refused(steered: HttpBinding, vector: object) -> None:
     with pytest.raises(
@@ -97,12 +106,15 @@ async def test_a_query_vector_of_other_dimensions_is_refused(steered: HttpBindin
         await steered.call("query", vector, {})
 
 
-async def test_too_many_ids_are_refused(steered: HttpBinding) -> None:
+async def test_too_many_ids_and_one_that_is_too_long_are_refused(steered: HttpBinding) -> None:
     ids = [str(number) for number in range(101)]
     with pytest.raises(Refused, match=r"^VECTOR_DELETE_ERROR \(code = 40007\): .*max id count is 100, got 101"):
         await steered.call("deleteByIds", ids)
     with pytest.raises(Refused, match=r"^VECTOR_GET_ERROR \(code = 40007\): .*max id count is 20, got 21"):
         await steered.call("getByIds", ids[:21])
+    for method in ("getByIds", "deleteByIds"):
+        with pytest.raises(Refused, match=r"\(code = 40008\): id too long; max is 64 bytes, got 65 bytes"):
+            await steered.call(method, ["x" * 65])
 
 
 async def test_control_is_refused_unless_it_is_allowed(configured: HttpBinding) -> None:

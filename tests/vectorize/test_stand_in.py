@@ -188,6 +188,28 @@ async def test_filters_reach_booleans_nulls_and_nested_properties(steered: HttpB
         assert "".join(one["id"][-1] for one in answer["matches"]) == expected, criteria
 
 
+async def test_a_filter_that_was_asked_before_finds_what_was_written_and_deleted_since(steered: HttpBinding) -> None:
+    space = new_id()
+
+    async def write(**kinds: str) -> None:
+        vectors = [
+            {"id": f"{space}-{name}", "values": [1, 0, 0, 0], "namespace": space, "metadata": {"kind": kind}}
+            for name, kind in kinds.items()
+        ]
+        await steered.call("upsert", vectors)
+
+    async def found(kind: str) -> str:
+        answer = await steered.call("query", [1, 0, 0, 0], {"namespace": space, "filter": {"kind": kind}})
+        return "".join(one["id"][-1] for one in answer["matches"])
+
+    await write(a="x")
+    assert await found("x") == "a"
+    await write(b="x", c="y")
+    assert await found("x") == "ab"
+    await steered.call("deleteByIds", [f"{space}-a"])
+    assert (await found("x"), await found("y")) == ("b", "c")
+
+
 @pytest.mark.parametrize("condition", ["y", {"$ne": "x"}, {"$nin": ["x"]}], ids=["eq", "ne", "nin"])
 async def test_a_filter_on_a_property_without_an_index_finds_nothing(steered: HttpBinding, condition: object) -> None:
     space = new_id()
