@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 import shutil
 import sys
 import tomllib
@@ -20,6 +19,7 @@ from typing import Any
 
 from retain.admin.catching_up import CATCH_UP
 from retain.admin.maintenance import BRIEF
+from retain.cli.project import variables_of
 from retain.models.embedders.static import table_file
 from tools.agent_definitions import check_models, compile_agents
 from tools.bytecode import with_bytecode
@@ -47,15 +47,6 @@ _NOT_UPLOADED = (
 _BINDINGS = ("KV", "DB", "COLD", "VECTORIZE", "AGENT_RUNTIME", "TENANT_WRITER")
 _CRONS = (BRIEF, CATCH_UP)
 """The schedules of the daily brief and of the work of every five minutes; pruning is also a part of the brief."""
-_VARIABLE = re.compile(
-    r"""^\s*(?:export\s+)?([A-Za-z0-9_.-]+)(?:\s*=\s*?|:\s+?)"""
-    r"""(\s*'(?:\\'|[^'])*'|\s*"(?:\\"|[^"])*"|\s*`(?:\\`|[^`])*`|[^#\n]+)?\s*(?:#.*)?$""",
-    re.MULTILINE,
-)
-"""A variable in a file: a value in quotes, which may have several lines, or one that ends with its line or with a `#`.
-
-Source: https://github.com/motdotla/dotenv/blob/v16.4.7/lib/main.js
-"""
 
 
 def read_config(path: Path) -> dict[str, Any]:
@@ -69,18 +60,11 @@ def read_config(path: Path) -> dict[str, Any]:
 
 
 def local_variables(path: Path) -> dict[str, str]:
-    """Return what `.dev.vars` sets instead of the configuration's variables, as wrangler reads it: the last value counts.
+    """Return what `.dev.vars` sets instead of the configuration's variables; nothing if there is no such file.
 
-    Nothing if there is no such file. Raises: SystemExit when it is not UTF-8.
+    Raises: SystemExit when it is not UTF-8.
     """
-    found = _VARIABLE.findall(text_of(path, path.name)) if path.exists() else []
-    return {name: _without_quotes(value.strip()) for name, value in found}
-
-
-def _without_quotes(value: str) -> str:
-    if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"`":
-        return value
-    return value[1:-1].replace("\\n", "\n").replace("\\r", "\r") if value[0] == '"' else value[1:-1]
+    return variables_of(text_of(path, path.name)) if path.exists() else {}
 
 
 def wanted_files(config: dict[str, Any], agents: Path = ROOT / "agents", sources: Path = ROOT) -> dict[str, bytes]:

@@ -290,7 +290,7 @@ def test_the_list_begins_with_the_oldest_key_and_says_when_each_was_created_and_
 def test_the_sealing_key_is_found(tmp_path: Path, environment: dict[str, str], remote: bool, found: bytes) -> None:
     file = tmp_path / ".dev.vars"
     key = base64.b64encode(bytes([1]) * 32)
-    file.write_bytes(b'OTHER=Zo\xeb\nCREDENTIALS_KEY = "%b"\n' % key)
+    file.write_bytes(b'OTHER=Zo\xeb\nexport CREDENTIALS_KEY = "%b" # mine\n' % key)
     assert find_credentials_key(environment, remote=remote, local_secrets=file) == found
 
 

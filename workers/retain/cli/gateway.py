@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from retain.cli.deployed.line_files import text_of
-from retain.cli.project import Project, require_project
+from retain.cli.project import Project, require_project, variables_of
 from retain.cli.wrangler_kv import Run, WranglerKv, wrangler_of
 from retain.cli.yaml_text import read_yaml_file
 from retain.errors import Conflict, InvalidInput, Misconfigured, NotFound, RetainError
@@ -175,10 +175,7 @@ def find_credentials_key(environment: Mapping[str, str], *, remote: bool, local_
     text = environment.get("CREDENTIALS_KEY", "")
     if not text and not remote and local_secrets.exists():
         # What other lines have is nothing to this one; the key is in base64.
-        for line in local_secrets.read_text(encoding="utf-8", errors="replace").splitlines():
-            name, _, value = line.partition("=")
-            if name.strip() == "CREDENTIALS_KEY":
-                text = value.strip().strip("\"'")
+        text = variables_of(local_secrets.read_text(encoding="utf-8", errors="replace")).get("CREDENTIALS_KEY", "")
     if not text and remote:
         raise Misconfigured(
             "set CREDENTIALS_KEY to the deployment's secret of that name", code="credentials_key_missing"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,15 @@ from retain.errors import Misconfigured
 from retain.errors.codes import ForeignCode
 
 _MARKS = ("wrangler.toml", "tools/stage.py")
+_VARIABLE = re.compile(
+    r"""^\s*(?:export\s+)?([A-Za-z0-9_.-]+)(?:\s*=\s*?|:\s+?)"""
+    r"""(\s*'(?:\\'|[^'])*'|\s*"(?:\\"|[^"])*"|\s*`(?:\\`|[^`])*`|[^#\n]+)?\s*(?:#.*)?$""",
+    re.MULTILINE,
+)
+"""A variable in a file: a value in quotes, which may have several lines, or one that ends with its line or with a `#`.
+
+Source: https://github.com/motdotla/dotenv/blob/v16.4.7/lib/main.js
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,3 +82,14 @@ def require_project(start: Path | None = None) -> Project:
             code=ForeignCode("no_project"),
         )
     return project
+
+
+def variables_of(text: str) -> dict[str, str]:
+    """Return the variables in the text of a `.dev.vars`, as wrangler reads it: the last value of a name counts."""
+    return {name: _without_quotes(value.strip()) for name, value in _VARIABLE.findall(text)}
+
+
+def _without_quotes(value: str) -> str:
+    if len(value) < 2 or value[0] != value[-1] or value[0] not in "'\"`":
+        return value
+    return value[1:-1].replace("\\n", "\n").replace("\\r", "\r") if value[0] == '"' else value[1:-1]
