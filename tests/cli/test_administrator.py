@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
+from retain.cli.administrator import open_client
 from retain.cli.command import main
 
 URL = "http://retain.example"
@@ -44,3 +45,25 @@ def test_a_service_token_that_no_header_can_carry_is_refused_without_its_text(
     assert main(["roles", "list", "--url", URL, "--tenant", "acme"]) == 1
     assert main(["runs", "list", "--url", URL, "--tenant", "acme"]) == 2
     assert capsys.readouterr().err == f"{name} has characters that no service token has (usage)\n" * 2
+
+
+@pytest.mark.parametrize("proxy", ["socks5://127.0.0.1:9", "gopher://127.0.0.1:9"])
+def test_a_proxy_that_cannot_be_used_is_reported_on_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], proxy: str
+) -> None:
+    monkeypatch.setenv("ALL_PROXY", proxy)
+    assert main(["roles", "list", "--url", URL, "--tenant", "acme"]) == 1
+    assert main(["runs", "list", "--url", URL, "--tenant", "acme"]) == 2
+    reported = capsys.readouterr().err.splitlines()
+    assert len(reported) == 2
+    assert all(line.startswith("the proxy that the environment names cannot be used: ") for line in reported)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "[::1]"])
+def test_a_server_of_this_machine_is_reached_without_the_proxy(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for url, proxied in ((f"http://{host}:8787", False), (URL, True)):
+        with open_client(url) as client:
+            assert (client._transport_for_url(client.base_url) is not client._transport) == proxied

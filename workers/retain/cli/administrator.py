@@ -13,6 +13,7 @@ from retain.errors import InvalidInput, RetainError, UpstreamFailed
 from retain.errors.codes import ForeignCode
 from retain.json_text import read_json
 
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _ACCESS = {"CF_ACCESS_CLIENT_ID": "cf-access-client-id", "CF_ACCESS_CLIENT_SECRET": "cf-access-client-secret"}
 
 Connect = Callable[[str], httpx.Client]
@@ -56,15 +57,24 @@ def fits_header(text: str) -> bool:
 
 
 def open_client(url: str) -> httpx.Client:
-    """Return a client for a deployment, with the service token from the environment, if any. Raises: InvalidInput."""
+    """Return a client for a deployment, with the service token and the proxy of the environment, if any.
+
+    No proxy reaches a server of this machine. Raises: InvalidInput.
+    """
     headers = {header: os.environ[name] for name, header in _ACCESS.items() if name in os.environ}
     for name, header in _ACCESS.items():
         if not fits_header(headers.get(header, "")):
             raise InvalidInput(f"{name} has characters that no service token has", code=ForeignCode("usage"))
     try:
-        return httpx.Client(base_url=url, headers=headers, timeout=60)
+        proxied = httpx.URL(url).host not in LOOPBACK
+        return httpx.Client(base_url=url, headers=headers, timeout=60, trust_env=proxied)
     except httpx.InvalidURL as error:
         raise InvalidInput(f"the address is not valid: {error}", code=ForeignCode("usage")) from error
+    except (ImportError, ValueError) as error:
+        why = str(error).partition(". ")[0]
+        raise InvalidInput(
+            f"the proxy that the environment names cannot be used: {why}", code=ForeignCode("usage")
+        ) from error
 
 
 def answer_of(

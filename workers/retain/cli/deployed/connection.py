@@ -12,7 +12,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from retain.cli.administrator import Connect, fits_header, open_client, other_version
+from retain.cli.administrator import LOOPBACK, Connect, fits_header, open_client, other_version
 from retain.cli.deployed.exit_status import UNREACHABLE, status_of
 from retain.cli.deployed.profile import Destination, find_target
 from retain.cli.deployed.terminal import one_line, over_lines
@@ -21,7 +21,6 @@ from retain.errors.codes import ForeignCode
 from retain.identifiers import check_tenant
 from retain.json_text import read_json
 
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 _HTTP_SERVER_ERROR = 500
 _ACCESS = ("cf-access-client-id", "cf-access-client-secret")
 _CREDENTIALS = ("authorization", *_ACCESS)
@@ -84,7 +83,7 @@ class Deployment:
     @property
     def is_local(self) -> bool:
         """Whether the deployment is on this machine."""
-        return self._client.base_url.host in _LOOPBACK
+        return self._client.base_url.host in LOOPBACK
 
     @contextmanager
     def streamed(self, path: str, headers: Mapping[str, str]) -> Iterator[httpx.Response]:
@@ -225,7 +224,7 @@ def address_of(target: Destination) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query or parts.fragment:
         raise InvalidInput("the address must be http(s)://HOST, without credentials", code=ForeignCode("usage"))
     if target.key is not None:
-        if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
+        if parts.scheme == "http" and parts.hostname not in LOOPBACK:
             raise InvalidInput("a key is only sent by https, or to this machine", code=ForeignCode("usage"))
         if not fits_header(target.key):
             raise InvalidInput("the key has characters that no key has", code=ForeignCode("usage"))
