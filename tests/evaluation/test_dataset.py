@@ -96,6 +96,19 @@ def test_the_version_depends_on_the_content_and_not_on_its_spelling(names: list[
     assert made(cases=[shuffled]).version == made().version
 
 
+async def test_an_input_reaches_its_agent_with_its_fields_in_the_order_in_which_they_were_put() -> None:
+    order = {"order": "SO-1", "mail": {"subject": "Refund", "body": "Please."}, "at": 1}
+    content = made({"input": order})
+    assert content.version == made({"input": {name: order[name] for name in sorted(order)}}).version
+    with closing(migrated_d1()) as sql:
+        datasets = Datasets(sql, ManualClock())
+        await datasets.put("acme", "d", content)
+        [shown] = await datasets.cases("acme", "d", content.version)
+        read = (await datasets.case("acme", "d", content.version, 0)).input
+    assert shown is not None
+    assert [json.dumps(one) for one in (shown["input"], read)] == [json.dumps(order)] * 2
+
+
 def test_any_other_content_is_another_version() -> None:
     others = [
         made(),

@@ -214,22 +214,29 @@ class Dataset(Definition):
 
     def definition(self) -> str:
         """Return the dataset without its cases, as stored."""
-        return _text(self.model_dump(mode="json", by_alias=True, exclude={"cases"}, exclude_unset=True))
+        return _text(self._shared())
 
     def content(self) -> list[str]:
-        """Return the cases as stored."""
+        """Return the cases as stored: models read the fields of an input in the order in which they were written."""
         return [stored(case) for case in self.cases]
 
     @property
     def version(self) -> str:
         """The SHA-256 of the content; the spelling and the order of fields do not change it."""
-        parts = [self.definition(), *self.content()]
+        parts = [_text(part, sort_keys=True) for part in (self._shared(), *map(_fields, self.cases))]
         return hashlib.sha256("\n".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+    def _shared(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True, exclude={"cases"}, exclude_unset=True)
 
 
 def stored(part: Strict) -> str:
     """Return a part of a dataset as stored."""
-    return _text(part.model_dump(mode="json", by_alias=True, exclude_unset=True))
+    return _text(_fields(part))
+
+
+def _fields(part: Strict) -> dict[str, Any]:
+    return part.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 
 def check_dataset_name(value: str) -> str:
@@ -239,5 +246,5 @@ def check_dataset_name(value: str) -> str:
     return value
 
 
-def _text(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+def _text(value: object, *, sort_keys: bool = False) -> str:
+    return json.dumps(value, sort_keys=sort_keys, separators=(",", ":"), ensure_ascii=True)
