@@ -51,6 +51,8 @@ def test_pauses_double_up_to_the_longest_and_end_with_the_attempts(retries: Any)
     [
         pytest.param(429, None, False, True, id="refused before anything was done"),
         pytest.param(503, None, True, True, id="unavailable, and idempotent"),
+        pytest.param(502, None, True, True, id="nobody answered, and idempotent"),
+        pytest.param(504, None, True, True, id="nobody answered in time, and idempotent"),
         pytest.param(503, None, False, False, id="unavailable, and perhaps carried out"),
         pytest.param(429, 31.0, True, False, id="asked to wait longer than the longest pause"),
         pytest.param(500, None, True, False, id="an error of the server"),
