@@ -15,9 +15,8 @@ from pathlib import Path
 import pytest
 
 import retain
-from tests.docs.markdown import project_files
 from tests.docs.test_library import first_program
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
 

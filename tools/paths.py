@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / ".build"
@@ -22,3 +24,16 @@ def text_of(path: Path, place: str) -> str:
         return path.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise SystemExit(f"{place}: it is not UTF-8, at byte {error.start}: save it in that encoding") from error
+
+
+def project_files(root: Path = ROOT) -> list[Path]:
+    """Return the files that are, or are about to be, under version control, sorted. An archive has all but ignored ones."""
+    listing = ("ls-files", "--cached", "--others", "--exclude-standard", "-z")
+    listed = subprocess.run(["git", *listing], cwd=root, capture_output=True, check=False)
+    if listed.returncode != 0:
+        with TemporaryDirectory(prefix="retain-git-") as folder:
+            git = ["git", f"--git-dir={folder}", f"--work-tree={root}"]
+            subprocess.run([*git, "init", "--quiet"], cwd=root, check=True)
+            listed = subprocess.run([*git, *listing], cwd=root, capture_output=True, check=True)
+    paths = {root / name for name in listed.stdout.decode().split("\0") if name}
+    return sorted(path for path in paths if path.is_file())

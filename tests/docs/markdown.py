@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -76,14 +75,6 @@ class Page:
 def spans(text: str) -> list[str]:
     """Return the code spans of a text."""
     return _SPAN.findall(text)
-
-
-def project_files() -> list[Path]:
-    """Return the files that are, or are about to be, under version control."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True)
-    paths = [ROOT / name for name in done.stdout.decode().split("\0") if name]
-    return sorted({path for path in paths if path.is_file()})
 
 
 def pages() -> list[Page]:

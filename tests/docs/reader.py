@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.markdown import Page, project_files
+from tests.docs.markdown import Page
 from tests.docs.shell import commands_in, make_environment
-from tools.paths import CACHE, ROOT
+from tools.paths import CACHE, ROOT, project_files
 
 _FILE = re.compile(r"(?:#|//|<!--) (\S+?)(, at its end)?(?: -->)?\n")
 _ANSWERS = ("json", "text")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from tests.docs.markdown import page, project_files, spans
-from tools.paths import ROOT
+from tests.docs.markdown import page, spans
+from tools.paths import ROOT, project_files
 
 _LIBRARY = ROOT / "workers" / "retain"
 _PATH = re.compile(r"\.?[a-z][a-z0-9_./]*(?:/|\.py|\.toml)")

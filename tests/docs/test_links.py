@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import Page, pages, project_files
-from tools.paths import ROOT
+from tests.docs.markdown import Page, pages
+from tools.paths import ROOT, project_files
 
 _OWN_ENTRANCE = {"CHANGELOG.md"}
 """Pages that forges and package registries link automatically."""

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.docs.markdown import project_files
 from tools.http_docs import PAGE
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 _WRITTEN_BY_HAND = {".py", ".js", ".mjs", ".sql", ".md", ".yaml", ".toml"}
 _MAX_LINES = 600

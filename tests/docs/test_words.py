@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import page, project_files
+from tests.docs.markdown import page
 from tests.docs.word_list import NAMES, PHRASES
 from tests.docs.words import offences
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 WRITTEN = {".js", ".md", ".py", ".sql", ".toml", ".yaml"}
 """Suffixes of the files that people write."""

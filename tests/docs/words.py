@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.docs.markdown import project_files
 from tests.docs.prose import Passage, names, passages
 from tests.docs.word_list import NAMES, PHRASES
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 
 @dataclass(frozen=True, order=True)

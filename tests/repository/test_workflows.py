@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.docs.markdown import project_files
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 GITHUB = ROOT / ".github"
 WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))

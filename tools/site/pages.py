@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 _LINK = re.compile(r"(?<!!)\[(?P<text>[^\]]*)\]\((?P<target>[^)\s]+)\)")
 _PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
@@ -47,9 +46,8 @@ reference/index
 
 def staged_pages(root: Path = ROOT) -> dict[str, str]:
     """Return the text of each page by its path, and the index."""
-    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
-    listed = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout.split()
-    names = [name for name in listed if not name.startswith(_LEFT_OUT) and (root / name).exists()]
+    listed = [path.relative_to(root).as_posix() for path in project_files(root) if path.suffix == ".md"]
+    names = [name for name in listed if not name.startswith(_LEFT_OUT)]
     pages = {name: with_links(name, (root / name).read_text(), set(names), root) for name in names}
     # The index shows README.md, so that both addresses work; only the index is in the table of contents.
     guide = [name for name in names if PurePosixPath(name).parent == PurePosixPath("docs")]
