@@ -107,6 +107,36 @@ def test_an_answer_that_does_not_fit_is_one_error(
     assert (failed.value.code, len(server.sent)) == ("unexpected_answer", 1)
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(lambda: httpx.Response(503, json=["down"]), id="a refusal that is a list"),
+        pytest.param(lambda: httpx.Response(400, json={"detail": 1, "code": "x", "request_id": "r"}), id="no text"),
+        pytest.param(
+            lambda: httpx.Response(200, json={"memories": ["x"], "cursor": None}), id="an entry that is a text"
+        ),
+        pytest.param(lambda: httpx.Response(200, text="<p>", headers={"content-type": "Text/HTML"}), id="a page"),
+    ],
+)
+def test_what_something_else_answers_is_one_error(
+    library: Any, kind: str, answer: Callable[[], httpx.Response]
+) -> None:
+    server = Server(library, *[answer() for _ in range(3)])
+    with pytest.raises(library.RetainError) as failed:
+        server.calling(kind, lambda retain: _listed(retain.memories.list()))
+    assert failed.value.code == "unexpected_answer"
+
+
+def test_a_cancelled_run_ends_its_stream_and_letters_of_no_encoding_do_not(library: Any, kind: str) -> None:
+    """A server that begins with a byte order mark, and breaks a letter, is read all the same."""
+    cancelled = ENDED.replace("run.completed", "run.cancelled").replace('"done"', '"\xff"')
+    started = STARTED.partition("\n")[2]  # a mark before the name of the event
+    content = b"\xef\xbb\xbf" + (started + cancelled).encode("latin-1")
+    server = Server(library, httpx.Response(200, content=content, headers={"content-type": "text/event-stream"}))
+    names = server.calling(kind, lambda retain: retain.runs.stream("sdr", "hello"))
+    assert (names, len(server.sent)) == (["run.started", "run.cancelled"], 1)
+
+
 @pytest.mark.parametrize("cut_off", ["", '{"kind":"record"}\n'], ids=["empty", "without its last line"])
 def test_an_export_continues_at_its_last_line_and_a_page_without_one_is_one_error(
     library: Any, kind: str, cut_off: str

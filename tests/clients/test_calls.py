@@ -71,6 +71,12 @@ def test_the_type_of_an_upload_is_that_of_its_name_unless_it_is_given(library: A
         assert server.sent[0].headers["content-type"] == sent
 
 
+def test_an_id_is_one_part_of_the_address_whatever_is_in_it(library: Any, kind: str) -> None:
+    server = Server(library, httpx.Response(204))
+    server.calling(kind, lambda retain: retain.memories.delete("a/../b?c#d%2F"))
+    assert server.sent[0].url.raw_path == b"/v1/tenants/acme/memories/a%2F..%2Fb%3Fc%23d%252F"
+
+
 def test_every_page_of_what_was_cancelled_is_returned(library: Any, kind: str) -> None:
     run = {"status": "cancelled", "instance_id": "a", "agent_type": "sdr", "error": None}
     pages = [{"runs": [{**run, "run_id": "1"}], "cursor": "c"}, {"runs": [{**run, "run_id": "2"}], "cursor": None}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import httpx
@@ -77,11 +77,30 @@ def test_an_answer_that_cannot_be_decoded_is_as_one_that_was_cut(library: Any, k
 def test_a_stream_that_breaks_often_and_brings_something_each_time_is_never_given_up(
     library: Any, kind: str, waited: list[float]
 ) -> None:
-    broken = [answer for number in range(1, 7) for answer in (streamed(_event(number)), httpx.ReadError("cut"))]
-    server = Server(library, streamed(STARTED), *broken, streamed(ENDED))
+    server = Server(library, streamed(STARTED), *[cut(_event(number)) for number in range(1, 7)], streamed(ENDED))
     names = server.calling(kind, lambda retain: retain.runs.stream("sdr", "hello"))
     assert names == ["run.started", *["tool.called"] * 6, "run.completed"]
     assert len(waited) == 6
+
+
+class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A body that breaks off after a text."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield self._text.encode()
+        raise httpx.ReadError("cut")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+
+def cut(text: str) -> httpx.Response:
+    """Return a stream that breaks off after a text."""
+    return httpx.Response(200, headers={"content-type": "text/event-stream"}, stream=Cut(text))
 
 
 def _event(number: int) -> str:
@@ -107,3 +126,17 @@ def test_a_run_is_waited_for_no_longer_than_was_given(library: Any, kind: str, w
     server = Server(library, open_run, httpx.Response(200, json=COMPLETED | SPENT))
     assert server.calling(kind, lambda retain: retain.runs.wait("sdr", "desk", "1", poll_s=6)).output == "done"
     assert waited == [6]
+
+
+@pytest.mark.parametrize("named", ["²", "Mon, 01 Jan 0001 00:00:00 +2359", "soon"])
+def test_a_pause_that_nobody_can_read_is_not_one_that_the_server_wants(
+    library: Any, kind: str, waited: list[float], named: str
+) -> None:
+    refused = httpx.Response(429, json={}, headers=[(b"retry-after", named.encode("latin-1"))])
+    server = Server(library, refused, standing())
+    server.calling(kind, lambda retain: retain.runs.start("sdr", "hello"))
+    assert [pause <= 0.001 for pause in waited] == [True]
+
+
+def test_a_short_pause_of_the_server_does_not_shorten_the_client_s(library: Any) -> None:
+    assert library.Retries(first_pause_s=8).after_answer(1, 429, 1.0, again=False) >= 4

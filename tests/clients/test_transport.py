@@ -101,6 +101,7 @@ def test_an_error_reaches_another_process_whole(library: Any, kind: str) -> None
         pytest.param("https://ann:SECRET@retain.example", "k", "no user and no password", id="a password"),
         pytest.param("https://retain.example", "", "key must be", id="no key"),
         pytest.param("https://retain.example", "SECRET\n", "key must be", id="a line break after the key"),
+        pytest.param("https://retain.example", "Bearer SECRET", "key must be", id="a word before the key"),
         pytest.param("https://retain.example", "SECRÉT", "key must be", id="a letter beyond ASCII"),
     ],
 )
