@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -13,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from tests.docs.markdown import page
-from tools.clients import PYTHON, TYPESCRIPT, generate
+from tools.clients import PYTHON, TYPESCRIPT, build, generate
 from tools.clients.synchronous import synchronous
 from tools.openapi import operations
-from tools.paths import ROOT
+from tools.paths import CACHE, ROOT
 
 pytestmark = pytest.mark.usefixtures("generated")
 
@@ -82,3 +83,16 @@ def test_the_typescript_client_is_tried_with_the_packages_that_it_names() -> Non
     named = json.loads((TYPESCRIPT / "package.json").read_text())["dependencies"]
     tried = json.loads((ROOT / "package.json").read_text())["devDependencies"]
     assert named == {"openapi-fetch": tried["openapi-fetch"]}
+
+
+def test_the_package_is_made_by_a_user_without_a_home_and_a_failure_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    npm = tmp_path / "npm"
+    npm.write_text('#!/bin/sh\ncase "$*" in *--silent*) ;; *) echo "npm error: $*" ;; esac; exit 1\n')
+    npm.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr(build, "compile_typescript", lambda _: None)
+    monkeypatch.setattr(sys, "executable", shutil.which("true"))
+    with pytest.raises(SystemExit, match=rf"npm error: pack .*--cache={CACHE}"):
+        build.build(tmp_path / "built")

@@ -20,5 +20,7 @@ def build(target: Path = CACHE / "clients" / "built") -> list[Path]:
     shutil.rmtree(target, ignore_errors=True)
     run([sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "-w", target, PYTHON])
     compile_typescript(TYPESCRIPT / "dist")
-    run(["npm", "pack", "--silent", "--pack-destination", target], cwd=TYPESCRIPT)
+    # Nothing is fetched, and its cache is where every user may write.
+    own = ["--loglevel=error", f"--cache={CACHE / 'npm'}"]
+    run(["npm", "pack", *own, "--pack-destination", target], cwd=TYPESCRIPT)
     return sorted(target.iterdir())
