@@ -72,6 +72,13 @@ def test_the_address_of_the_deployment_is_not_that_of_the_local_server(productio
     assert local_config({**production, "routes": routes, "route": "retain.example.com/*"}) == local_config(production)
 
 
+@pytest.mark.parametrize("given", ["0", "9", "-1", "two", ""])
+def test_a_number_of_databases_that_is_not_possible_is_refused(monkeypatch: pytest.MonkeyPatch, given: str) -> None:
+    monkeypatch.setenv("RETAIN_SHARDS", given)
+    with pytest.raises(SystemExit, match="a number from 1 to 8"):
+        module.shards_wanted()
+
+
 def test_overrides_win_and_leave_the_rest(production: dict[str, Any]) -> None:
     local = local_config(production, {"CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"})
     assert local["vars"] == {**local_config(production)["vars"], "CHAT_PROVIDER": "openai", "CHAT_API_KEY": "key"}
@@ -133,7 +140,9 @@ def test_a_configuration_without_static_files_is_served_without_them(
     assert "assets" not in read_config(write_local_config(checkout / "wrangler.local.json"))
 
 
-@pytest.mark.parametrize("before", [None, "", "MEMORY_KEY=mine\n", "MEMORY_KEY=mine\nCREDENTIALS_KEY=mine\n"])
+@pytest.mark.parametrize(
+    "before", [None, "", "MEMORY_KEY=mine\n", "MEMORY_KEY=mine\nCREDENTIALS_KEY=mine\nTOKEN_KEY=mine"]
+)
 def test_only_the_owner_may_read_the_development_secrets(checkout: Path, before: str | None) -> None:
     file = checkout / ".dev.vars"
     if before is not None:

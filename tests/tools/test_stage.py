@@ -5,11 +5,13 @@ import json
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import retain
 from retain.models.embedders.static import MODEL, MULTILINGUAL, TABLES
+from tools import stage as module
 from tools.local_config import local_config
 from tools.paths import BUILD, PRODUCTION_CONFIG, ROOT
 from tools.public_files import folder_of, public_files
@@ -245,3 +247,37 @@ def test_a_configuration_that_cannot_be_read_is_named(tmp_path: Path, name: str,
     (tmp_path / name).write_bytes(text)
     with pytest.raises(SystemExit, match=name):
         read_config(tmp_path / name)
+
+
+def test_an_agent_that_no_model_could_answer_is_not_staged(tmp_path: Path) -> None:
+    (tmp_path / "desk.yaml").write_text("type: desk\ndescription: d\ninstructions: i\n")
+    assert "agents.json" in wanted_files({}, agents=tmp_path)
+    with pytest.raises(SystemExit, match=r"desk\.yaml: "):
+        wanted_files({"vars": {"CHAT_PROVIDER": "scripted"}}, agents=tmp_path)
+
+
+@pytest.mark.parametrize(("environment", "provider"), [("development", "openai"), ("production", "workers-ai")])
+def test_the_file_of_secrets_counts_for_a_local_server_alone_and_bytecode_is_made_for_an_upload(
+    environment: str, provider: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    staged: list[dict[str, Any]] = []
+    compiled: list[bool] = []
+    (tmp_path / ".dev.vars").write_text("CHAT_PROVIDER=openai")
+    config = read_config(PRODUCTION_CONFIG)
+    config["vars"] |= {"RETAIN_ENVIRONMENT": environment, "CHAT_PROVIDER": "workers-ai"}
+    (tmp_path / "wrangler.json").write_text(json.dumps(config))
+    monkeypatch.setattr(module, "DEVELOPMENT_VARIABLES", tmp_path / ".dev.vars")
+
+    def wanted(config: dict[str, Any]) -> dict[str, bytes]:
+        staged.append(config)
+        return {}
+
+    def with_bytecode(files: dict[str, bytes], **options: bool) -> dict[str, bytes]:
+        compiled.append(options["compiled"])
+        return files
+
+    monkeypatch.setattr(module, "wanted_files", wanted)
+    monkeypatch.setattr(module, "with_compiled", with_bytecode)
+    assert module.main(["--config", str(tmp_path / "wrangler.json"), "--target", str(tmp_path / ".build")]) == 0
+    assert staged[0]["vars"]["CHAT_PROVIDER"] == provider
+    assert compiled == [environment == "production"]
