@@ -31,7 +31,7 @@ def cluster_config(production: dict[str, Any], settings: dict[str, str]) -> dict
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the folder; return the exit status. Raises: SystemExit for a key that is too short, or an unknown setting."""
+    """Write the folder; return the exit status. Raises: SystemExit for what is wrong in the command or its files."""
     parser = argparse.ArgumentParser(prog="python -m tools.cluster.write", description="Write the folder of a node.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--bucket", required=True, help="s3://name/prefix or gs://name/prefix")
@@ -39,11 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--key-file", type=Path, required=True, help="the secret that only the nodes know, in a file")
     parser.add_argument("--settings", type=Path, help="variables that replace those of wrangler.toml, one per line")
     wanted = parser.parse_args(arguments)
+    if not wanted.bucket.startswith(("s3://", "gs://")):
+        parser.error(f"--bucket must be s3://name/prefix or gs://name/prefix, not {wanted.bucket!r}")
+    for file in filter(None, (wanted.key_file, wanted.settings)):
+        if not file.exists():
+            parser.error(f"there is no file {file}")
     key = wanted.key_file.read_text().strip()
     if len(key) < MIN_KEY_CHARACTERS:
         parser.error(f"the key has {len(key)} characters and needs {MIN_KEY_CHARACTERS}: openssl rand -hex 32")
-    if wanted.settings and not wanted.settings.exists():
-        parser.error(f"there is no file {wanted.settings}")
     settings = local_variables(wanted.settings) if wanted.settings else {}
     config = cluster_config(read_config(PRODUCTION_CONFIG), settings)
     files = node_files(config, Cluster(Bucket(wanted.bucket, tuple(wanted.bucket_option)), key))

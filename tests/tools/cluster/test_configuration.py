@@ -83,6 +83,32 @@ def test_workerd_reads_letters_of_any_alphabet(tmp_path: Path) -> None:
     assert text.encode() in compiled.stdout
 
 
+def test_a_setting_replaces_what_nodes_have_otherwise() -> None:
+    settings = {"EMBEDDING_PROVIDER": "openai", "CHAT_MODEL": "mine"}
+    made = cluster_config(read_config(PRODUCTION_CONFIG), settings)["vars"]
+    assert (made["EMBEDDING_PROVIDER"], made["CHAT_MODEL"]) == ("openai", "mine")
+    assert made["EMBEDDING_DIMENSIONS"] == "256"
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        pytest.param({"--bucket": ""}, "--bucket must be s3://name/prefix or gs://name/prefix, not ''", id="no bucket"),
+        pytest.param({"--key-file": "absent"}, "there is no file absent", id="no key"),
+        pytest.param({"--settings": "absent"}, "there is no file absent", id="no settings"),
+    ],
+)
+def test_what_is_absent_is_named(
+    tmp_path: Path, options: dict[str, str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "key").write_text("k" * 64)
+    given = {"--bucket": "s3://b/p", "--key-file": str(tmp_path / "key"), **options}
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "node"), *(word for pair in given.items() for word in pair)])
+    assert problem in capsys.readouterr().err
+    assert not (tmp_path / "node").exists()
+
+
 @pytest.mark.parametrize(
     ("key", "settings", "problem"),
     [
