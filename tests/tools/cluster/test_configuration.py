@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sqlite3
 import subprocess
@@ -36,6 +37,26 @@ def test_every_binding_and_variable_of_production_is_bound_on_a_node(files: dict
     assert names - bound == set()
     assert not _NOT_ON_NODES & bound
     assert set(SECRETS) <= bound
+
+
+def test_a_node_reaches_servers_with_public_certificates_and_those_of_its_own_network(files: dict[str, bytes]) -> None:
+    written = " ".join(files["config.capnp"].decode().split())
+    reached = '(allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))'
+    assert f'(name = "internet", network = {reached})' in written
+
+
+def test_nodes_have_the_schedules_of_production(files: dict[str, bytes]) -> None:
+    [written] = re.findall(r'\(name = "CRONS", json = (".*")\)', files["config.capnp"].decode())
+    assert json.loads(json.loads(written)) == {"RETAIN": read_config(PRODUCTION_CONFIG)["triggers"]["crons"]}
+
+
+def test_objects_of_a_class_are_its_own_and_have_a_database(files: dict[str, bytes]) -> None:
+    written = files["config.capnp"].decode()
+    made = re.findall(r'\(className = "(\w+)", uniqueKey = "(\w+)", enableSql = true\)', written)
+    assert made == [(name, name) for name, _ in made]
+    objects = {each["class_name"] for each in read_config(PRODUCTION_CONFIG)["durable_objects"]["bindings"]}
+    stores = {"KVNamespace", "D1Database", "R2BucketObject", "StandInIndex", "Schedule"}
+    assert sorted(name for name, _ in made) == sorted(objects | stores)
 
 
 def test_every_secret_that_wrangler_toml_names_is_read_from_the_environment() -> None:
