@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from retain.errors import Misconfigured, Unavailable, UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from retain.models.openai_endpoint import OpenAiEndpoint
-from retain.models.providers.openai import MAX_TOKENS, OpenAiChat, from_wire, to_wire, usage_from_wire
+from retain.models.providers.openai import (
+    MAX_TOKENS,
+    OpenAiChat,
+    from_wire,
+    limit_field_at,
+    to_wire,
+    usage_from_wire,
+)
 from retain.models.scripted.chat import Script
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
@@ -55,7 +62,7 @@ async def test_a_conversation_with_a_tool_goes_over_the_wire_and_back(server: Mo
     second = await model.complete(ChatRequest(messages, [FORECAST]))
     assert (second.content, second.tool_calls) == ("It will be -3 \u00b0C.", ())
     sent = server.received[0].body
-    assert (sent["model"], sent["max_completion_tokens"], sent["temperature"]) == ("gpt-test", 50, 0.0)
+    assert (sent["model"], sent["max_tokens"], sent["temperature"]) == ("gpt-test", 50, 0.0)
     assert sent["tools"] == [
         {
             "type": "function",
@@ -72,6 +79,38 @@ async def test_a_conversation_with_a_tool_goes_over_the_wire_and_back(server: Mo
         "content": '{"degrees": -3}',
         "tool_call_id": "call_1_1",
     }
+
+
+@pytest.mark.parametrize(
+    ("base_url", "field"),
+    [
+        ("https://api.openai.com/v1", "max_completion_tokens"),
+        ("https://eu.API.openai.com:443/v1", "max_completion_tokens"),
+        ("https://shop.openai.azure.com/openai/v1", "max_completion_tokens"),
+        ("https://shop.services.ai.azure.com/openai/v1", "max_completion_tokens"),
+        ("https://gateway.ai.cloudflare.com/v1/account/gateway/openai", "max_completion_tokens"),
+        ("https://gateway.ai.cloudflare.com/v1/openai/gateway/mistral", "max_tokens"),
+        ("https://api.mistral.ai/v1", "max_tokens"),
+        ("http://127.0.0.1:11434/v1", "max_tokens"),
+        ("https://api.openai.com.example/v1", "max_tokens"),
+        ("http://[", "max_tokens"),
+    ],
+)
+def test_the_output_limit_has_the_name_that_the_server_reads(base_url: str, field: str) -> None:
+    assert limit_field_at(base_url) == field
+
+
+async def test_a_server_that_wants_the_newer_name_of_the_limit_is_asked_with_it_from_then_on(
+    server: ModelServer, model: OpenAiChat
+) -> None:
+    server.fail(Failure(status=400, code="unsupported_parameter"))
+    words = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    server.error = lambda *_: {"error": {"message": words, "code": "unsupported_parameter"}}  # type: ignore[method-assign]
+    for _ in range(2):
+        server.say(ChatReply("hello"))
+        assert (await model.complete(ChatRequest([ChatMessage("user", "?")]))).content == "hello"
+    limits = [{name for name in received.body if name.startswith("max")} for received in server.received]
+    assert limits == [{"max_tokens"}, {"max_completion_tokens"}, {"max_completion_tokens"}]
 
 
 def test_what_is_not_set_is_not_sent() -> None:

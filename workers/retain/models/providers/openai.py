@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Literal
 
@@ -19,28 +20,34 @@ from retain.models.providers.tool_calls import not_a_call, read_call
 from retain.server_sent_events import read_events
 
 LimitField = Literal["max_completion_tokens", "max_tokens"]
+"""The server's name for the output limit.
+
+OpenAI's newer models refuse `max_tokens`. Mistral refuses the newer name, and Ollama does not read it.
+Source: https://platform.openai.com/docs/api-reference/chat/create
+Source: https://docs.mistral.ai/api/endpoint/chat
+Source: https://github.com/ollama/ollama/blob/main/docs/api/openai-compatibility.mdx
+"""
 
 MAX_TOKENS = 10**9
 """More tokens than any model reads: a larger number is not a count."""
 
 _PATH = "/chat/completions"
+_OPENAI = re.compile(
+    r"https?://(([^/]+\.)?openai\.(azure\.)?com|[^/]+\.(services\.ai|cognitiveservices)\.azure\.com"
+    r"|gateway\.ai\.cloudflare\.com/v1/[^/]+/[^/]+/(azure-)?openai)([:/].*)?",
+    re.IGNORECASE,
+)
+"""The addresses of OpenAI's models: its own, Azure's, and those of AI Gateway that lead to them."""
 
 
 class OpenAiChat:
     """Completes through `POST {base_url}/chat/completions`. Implements the `ChatModel` port, without checking schemas."""
 
-    def __init__(
-        self, endpoint: OpenAiEndpoint, *, model: str, limit_field: LimitField = "max_completion_tokens"
-    ) -> None:
-        """Set the model.
-
-        limit_field: the server's name for the output limit. OpenAI's newer models refuse the older name `max_tokens`,
-            and some other servers know only that one.
-            Source: https://platform.openai.com/docs/api-reference/chat/create
-        """
+    def __init__(self, endpoint: OpenAiEndpoint, *, model: str) -> None:
+        """Set the model."""
         self._endpoint = endpoint
         self._model = model
-        self._limit_field = limit_field
+        self._limit_field = limit_field_at(endpoint.base_url)
 
     @property
     def name(self) -> str:
@@ -50,8 +57,20 @@ class OpenAiChat:
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
         """Return the model's next message.
 
+        Where another server leads to a newer model of OpenAI's, that says which name of the limit it wants; it is asked once
+        more with that.
+
         Raises: as `Endpoint.post`, `deliver` and `from_wire`.
         """
+        try:
+            return await self._complete(request, on_text)
+        except UpstreamFailed as error:
+            if self._limit_field != "max_tokens" or "max_completion_tokens" not in f"{error.details}":
+                raise
+            self._limit_field = "max_completion_tokens"
+        return await self._complete(request, on_text)
+
+    async def _complete(self, request: ChatRequest, on_text: OnText | None) -> ChatReply:
         contents = EmbeddedContents()
         payload = to_wire(request, model=self._model, limit_field=self._limit_field, write=contents.mark)
         if on_text is None:
@@ -68,6 +87,11 @@ class OpenAiChat:
                 return from_wire(await assembled(events, delivery, self._endpoint.api_key))
 
         return await deliver(attempt, on_text, self._endpoint.retries)
+
+
+def limit_field_at(base_url: str) -> LimitField:
+    """Return what the server at this address calls the output limit: the older name, which most know, except at OpenAI's."""
+    return "max_completion_tokens" if _OPENAI.fullmatch(base_url) else "max_tokens"
 
 
 def to_wire(
