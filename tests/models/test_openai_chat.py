@@ -162,6 +162,14 @@ TOLERATED = {
     "null for no calls": (answer_with({"content": "hello", "tool_calls": None}), ChatReply("hello")),
     "empty arguments": (call_with(arguments=""), ChatReply("", (ToolCall("1", "forecast", {}),))),
     "cut off at the limit": (answer_with({"content": "hel"}, finish_reason="length"), ChatReply("hel", cut="length")),
+    "cut off at the end of the context": (
+        answer_with({"content": "hel"}, finish_reason="model_length"),
+        ChatReply("hel", cut="length"),
+    ),
+    "withheld in part, with a reason": (
+        answer_with({"content": "hel"}, finish_reason="content_filter: RECITATION"),
+        ChatReply("hel", cut="content_filter"),
+    ),
     "usage without numbers": (
         {**answer_with({"content": "hello"}), "usage": {"prompt_tokens": None}},
         ChatReply("hello"),
@@ -182,6 +190,10 @@ MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "parts that are texts": (answer_with({"content": ["hello"]}), "malformed_answer"),
     "a part whose text is none": (answer_with({"content": [{"type": "text", "text": 7}]}), "malformed_answer"),
     "calls that are no list": (answer_with({"content": None, "tool_calls": {"0": NO_ID}}), "malformed_answer"),
+    "withheld without a message": (
+        {"choices": [{"index": 0, "finish_reason": "content_filter: PROHIBITED_CONTENT"}]},
+        "content_filtered",
+    ),
     "withheld": (answer_with({"content": None}, finish_reason="content_filter"), "content_filtered"),
 }
 
@@ -193,6 +205,13 @@ def test_an_answer_that_is_not_a_message_is_a_failure_of_the_server(answer: dict
         from_wire({**answer, "usage": usage})
     assert (caught.value.code, usage_of(caught.value)) == (code, Usage(7, 3))
     assert isinstance(caught.value, UnusableAnswer) is (code == "malformed_answer")
+
+
+@pytest.mark.parametrize("reason", ["error", "insufficient_system_resource"])
+def test_an_answer_that_its_server_could_not_finish_may_be_asked_for_again(reason: str) -> None:
+    with pytest.raises(Unavailable) as caught:
+        from_wire(answer_with({"content": "It will"}, finish_reason=reason))
+    assert caught.value.code == "model_unavailable"
 
 
 OSLO = {"city": "Oslo"}

@@ -136,7 +136,16 @@ MESSAGES: dict[str, tuple[object, str | None]] = {
     "words": ({"error": "model not found"}, "model not found"),
     "a message alone": ({"message": "bad request"}, "bad request"),
     "a detail": ({"detail": "max_tokens is too large"}, "max_tokens is too large"),
-    "problems as a list": ({"detail": [{"loc": ["body"]}]}, None),
+    "problems as a list": (
+        {"detail": [{"loc": ["body", "top_k"], "msg": "Extra inputs are not permitted"}, {"msg": "odd"}, {}, "no"]},
+        "body.top_k: Extra inputs are not permitted; odd",
+    ),
+    "problems within the message": (
+        {"object": "error", "message": {"detail": [{"loc": ["body", "top_k"], "msg": "not permitted"}]}},
+        "body.top_k: not permitted",
+    ),
+    "problems without words": ({"detail": [{"loc": ["body"]}]}, None),
+    "Gemini's list": ([{"error": {"code": 400, "message": "API key not valid"}}], "API key not valid"),
     "nothing": ({"error": {"code": 1}}, None),
     "no object": ("no", None),
     "the key": ({"message": f"you sent {KEY}, which is wrong"}, "you sent [redacted], which is wrong"),
@@ -176,7 +185,9 @@ SHAPES: dict[str, tuple[bytes, str | None]] = {
     "a number": (b'{"error": {"code": 404}}', "404"),
     "Cloudflare's list": (b'{"success": false, "errors": [{"code": 7009, "message": "x"}]}', "7009"),
     "AI Gateway's list": (b'{"success": false, "error": [{"code": 2001, "message": "x"}]}', "2001"),
+    "Gemini's list": (b'[{"error": {"code": 404, "message": "x", "status": "NOT_FOUND"}}]', "404"),
     "an empty list": (b'{"errors": []}', None),
+    "a list of nothing": (b"[]", None),
     "words": (b'{"error": "model not found"}', None),
     "no JSON": (b"<html>", None),
     "no text": (b"\xff", None),
@@ -188,6 +199,22 @@ SHAPES: dict[str, tuple[bytes, str | None]] = {
 def test_the_servers_own_code_is_found_in_every_shape_of_error(body: bytes, code: str | None) -> None:
     error = failure(404, body, {})
     assert (type(error), error.details.get("upstream_code")) == (UpstreamFailed, code)
+
+
+def test_an_input_that_the_server_s_filter_refuses_is_one_that_it_withholds_an_answer_to() -> None:
+    body = b'{"error": {"message": "The response was filtered", "type": null, "code": "content_filter"}}'
+    assert failure(400, body, {}).code == "content_filtered"
+
+
+async def test_a_failure_with_the_status_of_a_success_is_a_failure(
+    server: ModelServer, endpoint_of: EndpointOf, waits: Waits
+) -> None:
+    server.say({"error": {"code": 502, "message": "Provider returned error"}})
+    server.say({"error": {"code": 402, "message": "Insufficient credits"}})
+    with pytest.raises(UpstreamFailed) as caught:
+        await endpoint_of(server).post("/chat/completions", {"model": "any"})
+    assert (caught.value.code, caught.value.details["upstream_message"]) == ("model_quota", "Insufficient credits")
+    assert waits.asked_s == [0.05]
 
 
 async def test_a_server_that_was_set_up_without_streaming_is_a_matter_of_configuration(

@@ -201,7 +201,21 @@ def read_answer(response: HttpResponse, secret: str = "") -> WireObject:
     """
     if not 200 <= response.status < 300:
         raise failure(response.status, response.body, response.headers, secret)
-    return read_object(response.body.decode(errors="replace"))
+    return read_whole(response.body.decode(errors="replace"), secret)
+
+
+def read_whole(text: str, secret: str = "") -> WireObject:
+    """Return the JSON object of an answer whose status is that of a success. secret: the key that was sent.
+
+    A server that passes requests on may have begun its answer before it learned of a failure.
+    Source: https://openrouter.ai/docs/api/reference/errors-and-debugging
+
+    Raises: as `read_object`, and as `failure_within` for an object that reports a failure.
+    """
+    answer = read_object(text)
+    if answer.get("error"):
+        raise failure_within(answer, secret)
+    return answer
 
 
 def read_object(text: str) -> WireObject:
@@ -222,6 +236,8 @@ def _json(text: str) -> object:
 def failure(status: int, body: bytes, headers: Mapping[str, str], secret: str = "") -> RetainError:
     """Return the error for an answer of this status. secret: the key, which the error may not contain."""
     answer = _json(body.decode(errors="replace"))
+    if isinstance(answer, list) and answer:  # as Gemini's endpoint writes it
+        answer = answer[0]
     return _classed(status, _codes(answer), headers, message_of(answer, secret))
 
 
@@ -239,6 +255,8 @@ def _classed(status: int, codes: list[str], headers: Mapping[str, str], message:
         details["upstream_code"] = codes[0]
     if message is not None and status != _UNAUTHORIZED:  # this one is about the key
         details["upstream_message"] = message
+    if "content_filter" in codes:
+        return UpstreamFailed("the model's server withheld the answer", code="content_filtered", **details)
     if status in (_UNAUTHORIZED, 403):
         return Misconfigured("the model's server refused the credentials", code="model_credentials", **details)
     if status == _PAYMENT_REQUIRED or (status == _TOO_MANY_REQUESTS and "insufficient_quota" in codes):

@@ -20,7 +20,8 @@ def message_of(answer: object, secret: str = "") -> str | None:
     """Return the message of an error's body, None when there is none. secret: the key that was sent.
 
     Most servers answer {"error": {"message"}}; Cloudflare lists {"message"} as `errors` or `error`; others answer
-    {"error": text}, {"message": text} or {"detail": text}.
+    {"error": text}, {"message": text} or {"detail": text}; those in Python list problems as `detail`, with `loc` and `msg`.
+    Source: https://fastapi.tiangolo.com/tutorial/handling-errors/#override-request-validation-exceptions
     """
     text = _text(answer)
     return None if text is None else without_secrets(text, secret)
@@ -34,7 +35,20 @@ def _text(answer: object) -> str | None:
         error = error[0] if error else None
     found = error.get("message") if isinstance(error, dict) else error
     found = found or answer.get("message") or answer.get("detail")
+    if isinstance(found, dict):  # as of Mistral's server
+        found = found.get("detail")
+    if isinstance(found, list):
+        found = "; ".join(filter(None, map(_problem, found)))
     return found if isinstance(found, str) and found.strip() else None
+
+
+def _problem(problem: object) -> str:
+    """Return where a request breaks a server's rules, and how; "" for another shape."""
+    words = problem.get("msg") if isinstance(problem, dict) else None
+    if not isinstance(problem, dict) or not isinstance(words, str):
+        return ""
+    place = problem.get("loc")
+    return f"{'.'.join(map(str, place))}: {words}" if isinstance(place, list) else words
 
 
 def without_secrets(text: str, secret: str) -> str:

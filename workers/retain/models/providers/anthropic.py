@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from retain.errors import UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, Usage, spent
 from retain.models.embedded import EmbeddedContents, WriteContent, as_base64
-from retain.models.endpoint import Endpoint, WireObject, read_object
+from retain.models.endpoint import Endpoint, WireObject, read_whole
 from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
@@ -69,7 +69,7 @@ class AnthropicChat:
             async with self._endpoint.open(_PATH, {**payload, "stream": True}, contents) as response:
                 arriving = await arrival(response.chunks)
                 if arriving.whole is not None:
-                    return await delivery.give_whole(from_wire(read_object(arriving.whole)))
+                    return await delivery.give_whole(from_wire(read_whole(arriving.whole, self._endpoint.api_key)))
                 events = read_events(arriving.pieces)
                 return from_wire(await assembled(events, delivery, self._endpoint.api_key))
 

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from retain.errors import UnusableAnswer, UpstreamFailed
+from retain.errors import Unavailable, UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage, spent
 from retain.models.embedded import EmbeddedContents, WriteContent, as_base64
-from retain.models.endpoint import read_object
+from retain.models.endpoint import read_whole
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
@@ -82,7 +82,7 @@ class OpenAiChat:
             async with self._endpoint.open(_PATH, payload, contents) as response:
                 arriving = await arrival(response.chunks)
                 if arriving.whole is not None:
-                    return await delivery.give_whole(from_wire(read_object(arriving.whole)))
+                    return await delivery.give_whole(from_wire(read_whole(arriving.whole, self._endpoint.api_key)))
                 events = read_events(arriving.pieces)
                 return from_wire(await assembled(events, delivery, self._endpoint.api_key))
 
@@ -148,18 +148,32 @@ def message_to_wire(
     return wire
 
 
-_CUTS: dict[object, Cut] = {"length": "length", "content_filter": "content_filter"}
+_CUTS: dict[object, Cut] = {"length": "length", "model_length": "length", "content_filter": "content_filter"}
+"""Source: https://docs.mistral.ai/api/endpoint/chat (`model_length`: that of the model's context)"""
+_BROKEN_OFF = ("error", "insufficient_system_resource")
+"""Why an answer ended that its server could not finish.
+
+Source: https://openrouter.ai/docs/api/reference/overview#finish-reason
+Source: https://api-docs.deepseek.com/api/create-chat-completion
+"""
 
 
 def from_wire(answer: WireObject) -> ChatReply:
     """Return the reply that the answer's first choice holds.
 
-    Raises: UnusableAnswer (code `malformed_answer`) for another shape; as `reply_of`.
+    Raises: UnusableAnswer (code `malformed_answer`) for another shape; Unavailable (code `model_unavailable`) for one that
+        its server could not finish; as `reply_of`.
     """
     usage = usage_from_wire(answer.get("usage"))
     choices = answer.get("choices")
     choice = choices[0] if isinstance(choices, list) and choices else None
+    reason = choice.get("finish_reason") if isinstance(choice, dict) else None
+    if reason in _BROKEN_OFF:
+        raise Unavailable("the model's server could not finish its answer", code="model_unavailable", **spent(usage))
+    cut = cut_by(reason, _CUTS)
     message = choice.get("message") if isinstance(choice, dict) else None
+    if message is None and cut is not None:  # as of Gemini, when it withholds the answer
+        raise cut_off(cut, usage)
     if not isinstance(choice, dict) or not isinstance(message, dict):
         raise _malformed("the model's server answered without a message", usage)
     written = text_in(message.get("content"))
@@ -167,7 +181,7 @@ def from_wire(answer: WireObject) -> ChatReply:
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
         raise _malformed("the model's server answered with a message of another shape", usage)
-    return reply_of(content, calls, usage, cut_by(choice.get("finish_reason"), _CUTS))
+    return reply_of(content, calls, usage, cut)
 
 
 def _malformed(message: str, usage: Usage) -> UnusableAnswer:
@@ -221,5 +235,8 @@ def counted(usage: object, name: str) -> int:
 
 
 def cut_by(reason: object, cuts: Mapping[object, Cut]) -> Cut | None:
-    """Return what cut the answer that ended for this reason. cuts: by the server's name for it."""
-    return cuts.get(reason) if isinstance(reason, str) else None
+    """Return what cut the answer that ended for this reason. cuts: by the server's name for it.
+
+    Gemini adds to the name, as in `content_filter: PROHIBITED_CONTENT`.
+    """
+    return cuts.get(reason.partition(":")[0]) if isinstance(reason, str) else None
