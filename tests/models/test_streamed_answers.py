@@ -68,6 +68,14 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
         [call(0, '{"x"', name="look"), call(0, ": {}}", name="look"), call(0, "", name="look"), END],
         ChatReply("", (ToolCall("", "look", {"x": {}}),)),
     ),
+    "a name in pieces": (
+        [call(0, "", id="a", name="lo"), call(0, None, id="a", name="ok"), call(0, '{"x": 1}'), END],
+        ChatReply("", (ToolCall("a", "look", {"x": 1}),)),
+    ),
+    "a name in every piece of a call with an id": (
+        [call(0, "", id="a", name="look"), call(0, '{"x": 1', name="look"), call(0, "}", id="a", name="look"), END],
+        ChatReply("", (ToolCall("a", "look", {"x": 1}),)),
+    ),
     "an id in every piece": (
         [call(0, '{"x"', id="a", name="look"), call(0, ": 1}", id="a"), call(1, None, id="b", name="ask"), END],
         TWO,

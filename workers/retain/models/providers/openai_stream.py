@@ -81,7 +81,11 @@ class OpenAiStreamAnswer:
             self._calls.append(call)
         else:
             call["id"] = call["id"] or call_id
-            call["function"]["name"] = call["function"]["name"] or name
+            known = call["function"]
+            if not known["name"]:
+                known["name"] = name
+            elif isinstance(name, str) and name != known["name"] and not known["arguments"]:
+                known["name"] += name  # some servers repeat the name in every part, others divide it
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # an object already, not JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)

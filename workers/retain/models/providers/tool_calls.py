@@ -24,7 +24,7 @@ _MAX_NAME = 64
 
 
 def read_call(call_id: object, name: object, arguments: object) -> ToolCall:
-    """Return a call. arguments: an object, or its JSON; None or "" for none. An id that is missing becomes ""."""
+    """Return a call. arguments: an object, or its JSON; None, "" or "null" for none. An id that is missing becomes ""."""
     written = call_id if isinstance(call_id, str) else ""
     if not (isinstance(name, str) and name):
         return ToolCall(written, UNNAMED, {}, "the call names no tool")
@@ -41,8 +41,8 @@ def not_a_call() -> ToolCall:
 
 def _arguments(written: object) -> JsonObject | str:
     """Return the arguments, or why they are not a JSON object."""
-    if written is None or written == "":  # some servers send these for a call without arguments
-        return {}
+    if written is None or (isinstance(written, str) and written.strip() in ("", "null")):
+        return {}  # some servers send these for a call without arguments
     try:
         value = read_json(written) if isinstance(written, str) else written
         text = json.dumps(value, ensure_ascii=False, allow_nan=False)
