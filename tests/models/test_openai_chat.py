@@ -218,6 +218,7 @@ OSLO = {"city": "Oslo"}
 WRITTEN: dict[str, tuple[dict[str, object], ToolCall]] = {
     "arguments that are an object": (call_with(arguments=OSLO), ToolCall("1", "forecast", OSLO)),
     "null for no arguments": (call_with(arguments=None), ToolCall("1", "forecast", {})),
+    "the word null for no arguments": (call_with(arguments=" null"), ToolCall("1", "forecast", {})),
     "no id": (answer_with({"content": None, "tool_calls": [NO_ID]}), ToolCall("", "forecast", {})),
     "arguments that are no JSON": (
         call_with(arguments='{"city": "Os'),
@@ -292,3 +293,8 @@ def test_what_is_not_a_count_of_tokens_is_not_believed(count: object) -> None:
     assert usage_from_wire({"prompt_tokens": count, "completion_tokens": 5}) == Usage(0, 5)
     assert usage_from_wire({"prompt_tokens": 5, "completion_tokens": count}) == Usage(5, 0)
     assert usage_from_wire(count) == Usage()
+    assert usage_from_wire({"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": count}) == Usage(5, 5)
+
+
+def test_what_a_model_thought_is_what_it_wrote_also_where_only_the_sum_has_it() -> None:
+    assert usage_from_wire({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135}) == Usage(32, 103)

@@ -220,11 +220,14 @@ def _call_from_wire(call: object) -> ToolCall:
 def usage_from_wire(usage: object) -> Usage:
     """Return the usage, 0 where it is not reported.
 
+    What a model thought counts as written. xAI and Gemini leave it out of `completion_tokens`, but not out of the sum.
     Source: https://platform.openai.com/docs/guides/prompt-caching#requirements (`prompt_tokens_details`)
+    Source: https://docs.x.ai/docs/key-information/consumption-and-rate-limits (`total_tokens`)
     """
     details = usage.get("prompt_tokens_details") if isinstance(usage, Mapping) else None
     read = counted(usage, "prompt_tokens")
-    return Usage(read, counted(usage, "completion_tokens"), min(read, counted(details, "cached_tokens")))
+    wrote = max(counted(usage, "completion_tokens"), counted(usage, "total_tokens") - read)
+    return Usage(read, wrote, min(read, counted(details, "cached_tokens")))
 
 
 def counted(usage: object, name: str) -> int:
