@@ -165,6 +165,9 @@ LARGE: dict[str, ChatReply] = {
     "text": says("x" * MAX_ANSWER_BYTES),
     "quotes": says('"' * (MAX_ANSWER_BYTES // 2)),
     "letters of four bytes": says("\U0001f980" * (MAX_ANSWER_BYTES // 12)),
+    "what was thought": ChatReply(
+        "", (ToolCall("1", "look", {}, reasoning={"reasoning_content": "x" * MAX_ANSWER_BYTES}),), Usage(3, 2)
+    ),
     "arguments": calls(("set_working_memory", {"key": "k", "value": "x" * MAX_ANSWER_BYTES})),
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -133,6 +134,29 @@ def test_results_that_no_later_turn_names_become_one_line_each() -> None:
         "I write to ann@shop.",
         "sent",
     ]
+
+
+def test_what_a_model_thought_stays_with_the_calls_of_a_cut_turn_that_stay() -> None:
+    first = turn(1, "", ("a", "nothing " + "x" * 3000), ("b", "customer ann@shop.example"))
+    thought, other = (
+        replace(first.answer.tool_calls[0], reasoning={"reasoning_content": "Hm."}),
+        first.answer.tool_calls[1],
+    )
+    turns = [
+        replace(first, answer=replace(first.answer, tool_calls=(thought, other))),
+        turn(2, "", ("c", "nothing " + "y" * 3000)),
+        turn(3, "I write to ann@shop.example.", ("d", "sent")),
+    ]
+    made = compacted(HEAD, turns, 1_000, ESTIMATE)
+    assert made.cut == (1, 2)
+    assert next(message.tool_calls for message in made.messages if message.role == "assistant") == (thought, other)
+
+
+def test_what_a_model_thought_takes_room() -> None:
+    call = ToolCall("c", "look", {})
+    thought = replace(call, reasoning={"reasoning_content": "x" * 4_000})
+    sizes = [ESTIMATE.message(ChatMessage("assistant", "", (one,))) for one in (call, thought)]
+    assert sizes[1] - sizes[0] > 1_000
 
 
 def test_a_result_that_only_the_input_names_is_not_kept() -> None:

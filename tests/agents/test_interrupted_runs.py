@@ -13,7 +13,7 @@ from retain.agents.catalogue import AgentCatalogue
 from retain.agents.execution.executor import MAX_OTHER_RESUMPTIONS, MAX_RESUMPTIONS
 from retain.agents.runs.events import ModelAnswered, RunEvent, ToolCalled, kind_of, to_json
 from retain.errors import Unavailable
-from retain.models.chat import ToolCall
+from retain.models.chat import ChatReply, ToolCall
 from tests.agents.remembered import check_d1_agrees
 from tests.agents.stepped_chat import SteppedChat, calls, says
 from tests.support.faults import Crash, Fault
@@ -119,6 +119,20 @@ async def test_a_function_tool_that_kills_its_object_is_given_up_sooner(deploy: 
     await deployment.recover()
     result = await deployment.run("clerk", "hello", key="k")
     assert (result["status"], result["error"]["code"]) == ("failed", "resumed_too_often")
+
+
+async def test_what_a_model_thought_is_sent_back_by_a_run_that_was_interrupted(deploy: Deploy, agents: Agents) -> None:
+    thought = ToolCall("1", "get_working_memory", {}, reasoning={"reasoning_content": "Hm."})
+    chat = SteppedChat(ChatReply("", (thought,)), says("done"))
+    deployment = deploy(agents(clerk={"working_memory": True}), chat=chat)
+    deployment.faults.plan(Fault(Crash(), point="chat.complete", nth=2))
+    with pytest.raises(Crash):
+        await deployment.run("clerk", "hello", key="k")
+    await deployment.restart()
+    await deployment.recover()
+    assert (await deployment.run("clerk", "hello", key="k"))["output"] == "done"
+    assert chat.requests[-1].messages[-2].tool_calls == (thought,)
+    await check_d1_agrees(deployment)
 
 
 async def test_interruptions_count_only_since_the_last_progress(deploy: Deploy, agents: Agents) -> None:

@@ -482,7 +482,9 @@ json_values = st.recursive(
     max_leaves=5,
 )
 arguments = st.dictionaries(texts, json_values, max_size=3)
-calls = st.lists(st.builds(ToolCall, texts, texts, arguments, st.none() | texts), max_size=3).map(tuple)
+calls = st.lists(
+    st.builds(ToolCall, texts, texts, arguments, st.none() | texts, st.none() | arguments), max_size=3
+).map(tuple)
 reports = st.builds(ServerReport, *(st.none() | one for one in (numbers, texts, texts, numbers)))
 scores = st.floats(-1, 1)
 EVENTS: dict[type[RunEvent], st.SearchStrategy[RunEvent]] = {

@@ -182,6 +182,28 @@ def test_the_habits_of_other_servers_are_understood(answer: dict[str, object], e
     assert from_wire(answer) == expected
 
 
+def test_what_a_server_wants_to_read_again_with_its_calls_is_sent_back_as_it_wrote_it() -> None:
+    function = {"name": "forecast", "arguments": "{}"}
+    signed = {"google": {"thought_signature": "c2lnbmVk"}}
+    message = {
+        "role": "assistant",
+        "content": None,
+        "reasoning_content": "Hm.",
+        "reasoning_details": [{"type": "reasoning.encrypted", "data": "x"}],
+        "tool_calls": [
+            {"id": "1", "type": "function", "function": function, "extra_content": signed},
+            {"id": "2", "type": "function", "function": function},
+        ],
+    }
+    reply = from_wire(answer_with(message))
+    request = ChatRequest([ChatMessage("assistant", reply.content, reply.tool_calls)])
+    assert to_wire(request, model="m", limit_field="max_tokens")["messages"] == [message]
+
+
+def test_what_was_thought_before_an_answer_in_words_is_not_kept() -> None:
+    assert from_wire(answer_with({"content": "hello", "reasoning_content": "Hm."})) == ChatReply("hello")
+
+
 NO_ID: dict[str, object] = {"type": "function", "function": {"name": "forecast", "arguments": "{}"}}
 MALFORMED: dict[str, tuple[dict[str, object], str]] = {
     "no choices": ({}, "malformed_answer"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFailed
+from retain.json_text import Json
 from retain.models.chat import ChatReply, ToolCall, Usage
 from retain.models.providers import anthropic, anthropic_stream, openai, openai_stream, workers_ai
 from retain.models.providers.delivery import Delivery
@@ -30,6 +31,12 @@ def call(index: int | None, arguments: object, **more: Any) -> dict[str, Any]:
 
 END = delta("stop")
 TWO = ChatReply("", (ToolCall("a", "look", {"x": 1}), ToolCall("b", "ask", {})))
+SIGNED = {"google": {"thought_signature": "c2lnbmVk"}}
+DETAILS: list[Json] = [
+    {"type": "reasoning.text", "index": 0, "text": "Hm.", "signature": "s"},
+    {"type": "reasoning.encrypted", "index": 1, "data": "x"},
+    {"type": "reasoning.text", "index": 2, "text": "So."},
+]
 OPENAI: dict[str, tuple[list[object], ChatReply]] = {
     "no end but the last word": ([delta(content="hi"), "[DONE]"], ChatReply("hi")),
     "no last word but an end": ([delta(content="hi"), END], ChatReply("hi")),
@@ -88,6 +95,30 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
     "half a call": (
         [call(0, '{"x"', id="a", name="look"), END],
         ChatReply("", (ToolCall("a", "look", {}, 'the arguments are not a JSON object: {"x"'),)),
+    ),
+    "what DeepSeek wants to read again": (
+        [delta(reasoning_content="H"), delta(reasoning_content="m."), call(0, '{"x": 1}', id="a", name="look"), END],
+        ChatReply("", (ToolCall("a", "look", {"x": 1}, reasoning={"reasoning_content": "Hm."}),)),
+    ),
+    "what Gemini wants to read again": (
+        [
+            call(0, '{"x": 1}', id="a", name="look", extra_content=SIGNED),
+            call(1, "", id="b", name="ask", extra_content=None),
+            END,
+        ],
+        ChatReply("", (ToolCall("a", "look", {"x": 1}, reasoning={"extra_content": SIGNED}), TWO.tool_calls[1])),
+    ),
+    "what OpenRouter wants to read again": (
+        [
+            delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": "H"}]),
+            delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": "m.", "signature": None}]),
+            delta(reasoning_details=[{"type": "reasoning.text", "index": 0, "text": "", "signature": "s"}, "odd"]),
+            delta(reasoning_details=[{"type": "reasoning.encrypted", "index": 1, "data": "x"}], reasoning_content=None),
+            delta(reasoning_details=[{"type": "reasoning.text", "index": 2, "text": "So."}]),
+            call(0, '{"x": 1}', id="a", name="look"),
+            END,
+        ],
+        ChatReply("", (ToolCall("a", "look", {"x": 1}, reasoning={"reasoning_details": DETAILS}),)),
     ),
     "calls by turns": (
         [

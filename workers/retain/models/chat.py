@@ -33,13 +33,15 @@ class ToolCall:
     """The model's request to call a tool.
 
     id: unique in the conversation. problem: why the call cannot be made, with the beginning of what the model wrote;
-    then `arguments` is empty. None for a call that can be made.
+    then `arguments` is empty. None for a call that can be made. reasoning: what its server wants to read again with the
+    call, in that server's format: what the model thought, with the first call of an answer; None for nothing.
     """
 
     id: str
     name: str
     arguments: JsonObject
     problem: str | None = None
+    reasoning: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from retain.models.chat import ChatMessage, ToolSpec
+from retain.models.chat import ChatMessage, ToolCall, ToolSpec
 
 BYTES_PER_TOKEN = {"claude": 3.5}
 """UTF-8 bytes per token, by a part of the model's name.
@@ -36,9 +36,13 @@ class Estimate:
 
     def message(self, message: ChatMessage) -> int:
         """Return about how many tokens a message has, with the calls in it and its attachments."""
-        calls = sum(self.text(call.name) + self.text(json.dumps(dict(call.arguments))) for call in message.tool_calls)
+        calls = sum(map(self._call, message.tool_calls))
         files = sum(file.tokens(self.bytes_per_token) for file in message.attachments)
         return self.text(message.content) + calls + files
+
+    def _call(self, call: ToolCall) -> int:
+        reasoning = 0 if call.reasoning is None else self.text(json.dumps(dict(call.reasoning)))
+        return self.text(call.name) + self.text(json.dumps(dict(call.arguments))) + reasoning
 
     def messages(self, messages: Iterable[ChatMessage]) -> int:
         """Return about how many tokens the messages have together."""

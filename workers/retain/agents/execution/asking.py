@@ -218,6 +218,7 @@ def _is_too_large(answer: ModelAnswered, characters: int) -> bool:
     A character takes at most twelve in JSON, so most answers need not be written for it.
     """
     characters += len(answer.content) + sum(len(call.id) + len(call.problem or "") for call in answer.calls)
+    characters += sum(len(json.dumps(dict(call.reasoning))) for call in answer.calls if call.reasoning)
     if 12 * characters + ENVELOPE_BYTES * (1 + len(answer.calls)) <= MAX_ANSWER_BYTES:
         return False
     return len(json.dumps(to_json(answer))) > MAX_ANSWER_BYTES

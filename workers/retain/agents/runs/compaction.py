@@ -68,7 +68,8 @@ def compacted(head: Sequence[ChatMessage], turns: Sequence[Transcript], room: in
     possible are cut; if it does not fit without all of them, the oldest of the head's other messages (the conversation,
     then memory) are left out.
     A call of a cut turn stays with its result when a later turn that the model reads names something from the result: an
-    address, or an identifier that is not in the head. Each other call becomes one line of the summary.
+    address, or an identifier that is not in the head; with it the turn's first call, if that has what the model thought,
+    without which its server would refuse the turn. Each other call becomes one line of the summary.
     Raises: NoRoom when that does not fit either.
     """
     whole = (*head, *(message for turn in turns for message in (turn.answer, *turn.results)))
@@ -105,6 +106,7 @@ def _cut(
     for index in reversed(range(number)):
         turn = turns[index]
         stays = {call_id for call_id, terms in found[index].items() if terms & referred}
+        stays |= {call.id for call in turn.answer.tool_calls[:1] if stays and call.reasoning}
         calls = tuple(call for call in turn.answer.tool_calls if call.id in stays)
         if calls:
             kept[:0] = [

@@ -288,6 +288,9 @@ def to_json(event: RunEvent) -> JsonObject:
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(map(_plain, value))
+    if isinstance(value, ToolCall):
+        call = asdict(value)
+        return call if value.reasoning is not None else {name: call[name] for name in call if name != "reasoning"}
     return asdict(value) if is_dataclass(value) and not isinstance(value, type) else value
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
 
 from retain.errors import Unavailable, UnusableAnswer, UpstreamFailed
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, ToolCall, Usage, spent
@@ -140,14 +141,24 @@ def message_to_wire(
                 "id": call.id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)},
+                **_named(call.reasoning, _WITH_A_CALL),
             }
             for call in message.tool_calls
         ]
+        wire |= _named(message.tool_calls[0].reasoning, _WITH_AN_ANSWER)
     if message.tool_call_id is not None:
         wire["tool_call_id"] = message.tool_call_id
     return wire
 
 
+_WITH_A_CALL = ("extra_content",)
+_WITH_AN_ANSWER = ("reasoning_content", "reasoning_details")
+"""What servers refuse an answer with calls without, when they read it again: Gemini, DeepSeek and OpenRouter.
+
+Source: https://ai.google.dev/gemini-api/docs/thought-signatures (`extra_content`)
+Source: https://api-docs.deepseek.com/guides/thinking_mode
+Source: https://openrouter.ai/docs/guides/best-practices/reasoning-tokens
+"""
 _CUTS: dict[object, Cut] = {"length": "length", "model_length": "length", "content_filter": "content_filter"}
 """Source: https://docs.mistral.ai/api/endpoint/chat (`model_length`: that of the model's context)"""
 _BROKEN_OFF = ("error", "insufficient_system_resource")
@@ -181,7 +192,13 @@ def from_wire(answer: WireObject) -> ChatReply:
     calls = message.get("tool_calls") or []
     if not isinstance(content, str) or not isinstance(calls, list):
         raise _malformed("the model's server answered with a message of another shape", usage)
-    return reply_of(content, calls, usage, cut)
+    reply = reply_of(content, calls, usage, cut)
+    reasoning = _named(message, _WITH_AN_ANSWER)
+    if not reply.tool_calls or not reasoning:
+        return reply
+    first, *others = reply.tool_calls
+    first = replace(first, reasoning={**(first.reasoning or {}), **reasoning})
+    return replace(reply, tool_calls=(first, *others))
 
 
 def _malformed(message: str, usage: Usage) -> UnusableAnswer:
@@ -214,7 +231,14 @@ def _call_from_wire(call: object) -> ToolCall:
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         return not_a_call()
-    return read_call(call.get("id"), function.get("name"), function.get("arguments"))
+    read = read_call(call.get("id"), function.get("name"), function.get("arguments"))
+    reasoning = _named(call, _WITH_A_CALL)
+    return replace(read, reasoning=reasoning) if reasoning else read
+
+
+def _named(found: object, names: Iterable[str]) -> dict[str, Any]:
+    """Return the members of an object that have one of these names, except empty ones."""
+    return {name: found[name] for name in names if found.get(name)} if isinstance(found, Mapping) else {}
 
 
 def usage_from_wire(usage: object) -> Usage:

@@ -13,6 +13,7 @@ from retain.errors import Unavailable, UnusableAnswer
 from retain.json_text import read_json
 from retain.models.endpoint import WireObject, failure_within, read_object
 from retain.models.providers.delivery import Delivery
+from retain.models.providers.streamed_reasoning import StreamedReasoning
 from retain.server_sent_events import ServerSentEvent
 
 DONE = "[DONE]"
@@ -27,6 +28,7 @@ class OpenAiStreamAnswer:
         self._secret = secret
         self._content: list[str] = []
         self._refusal: list[str] = []
+        self._reasoning = StreamedReasoning()
         self._calls: list[dict[str, Any]] = []
         self._open: dict[int, dict[str, Any]] = {}
         self._finish: str | None = None
@@ -62,6 +64,7 @@ class OpenAiStreamAnswer:
             raise _malformed()
         for call in calls:
             self._add_call(call)
+        self._reasoning.add(delta)
         self._content.append(content)
         self._refusal.append(refusal)
         return content
@@ -86,6 +89,8 @@ class OpenAiStreamAnswer:
                 known["name"] = name
             elif isinstance(name, str) and name != known["name"] and not known["arguments"]:
                 known["name"] += name  # some servers repeat the name in every part, others divide it
+        if part.get("extra_content"):
+            call["extra_content"] = part["extra_content"]
         arguments = function.get("arguments")
         if isinstance(arguments, dict):  # an object already, not JSON text
             arguments = json.dumps(arguments, ensure_ascii=False)
@@ -103,6 +108,7 @@ class OpenAiStreamAnswer:
             "role": "assistant",
             "content": "".join(self._content) or self.refused(),
             "tool_calls": self._calls,
+            **self._reasoning.whole(),
         }
         return {"choices": [{"index": 0, "message": message, "finish_reason": self._finish}], "usage": self._usage}
 

@@ -80,4 +80,5 @@ def _usable_call(call: ToolCall, taken: set[str], turn: int, number: int) -> Too
         number += 1
     name = _OTHER.sub("_", call.name)[:_MAX_NAME]
     problem = None if call.problem is None else valid_text(call.problem)
-    return ToolCall(call_id, name, valid_json(call.arguments), problem)
+    reasoning = None if call.reasoning is None else valid_json(call.reasoning)
+    return ToolCall(call_id, name, valid_json(call.arguments), problem, reasoning)
