@@ -83,6 +83,15 @@ async def check_text_streams_in_pieces(stage: Stage) -> None:
     assert len(heard.pieces) > 3
 
 
+async def check_what_the_model_thought_before_its_answer_is_not_the_reply(stage: Stage) -> None:
+    thought = ChatReply(
+        "<think>\nThey ask <b>me</b>. {1}</think>\n\nIt will be <think>cold</think>.", usage=Usage(1, 1)
+    )
+    assert (await both(stage, thought)).content == "It will be <think>cold</think>."
+    answer = ChatReply('<think>Hm.</think>\n{"city": "Oslo"}', usage=Usage(1, 1))
+    assert (await both(stage, answer, ChatRequest(ASKED, schema=CITY))).structured == {"city": "Oslo"}
+
+
 async def check_a_call_of_a_tool_is_the_reply(stage: Stage) -> None:
     arguments: JsonObject = {
         "city": "Troms\u00f8",

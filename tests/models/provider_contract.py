@@ -73,6 +73,14 @@ async def check_an_answer_cut_before_any_text_is_an_error(stage: ProviderStage) 
             await stage.model.complete(REQUEST, heard)
 
 
+async def check_an_answer_cut_within_its_thoughts_is_an_error(stage: ProviderStage) -> None:
+    for heard in (None, Heard()):
+        stage.say(ChatReply("<think>They ask me", usage=Usage(3, 1), cut="length"))
+        with raises(UpstreamFailed, code="answer_cut"):
+            await stage.model.complete(REQUEST, heard)
+        assert heard is None or heard.text == ""
+
+
 async def check_a_transient_failure_is_retried(stage: ProviderStage) -> None:
     for failure in (Failure(status=429), Failure(status=500), Failure(status=408), Failure("drop")):
         for heard in (None, Heard()):

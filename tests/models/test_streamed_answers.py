@@ -10,7 +10,7 @@ from retain.errors import Misconfigured, RetainError, Unavailable, UpstreamFaile
 from retain.json_text import Json
 from retain.models.chat import ChatReply, ToolCall, Usage
 from retain.models.providers import anthropic, anthropic_stream, openai, openai_stream, workers_ai
-from retain.models.providers.delivery import Delivery
+from retain.models.providers.delivery import AnswerText, Delivery, without_thought
 from retain.server_sent_events import ServerSentEvent
 from tests.models.chat_contract import Heard
 
@@ -394,6 +394,30 @@ async def test_a_listener_that_cannot_take_an_answer_any_more_ends_it(
 
     with pytest.raises(Unavailable, match="away"):
         await assembled(sent(*end, *begun), Delivery(away))
+
+
+SHOWN = {
+    "": "",
+    " \n": " \n",
+    " hi": " hi",
+    "<think>Hm.</think>\n\nhi </think>": "hi </think>",
+    "\n <think>\n</think>hi": "hi",
+    "<think></thin</think>": "",
+    "<think>Hm.": "",
+    "<thi": "<thi",
+    "<thinking>Hm.</thinking>": "<thinking>Hm.</thinking>",
+    "I <think>so</think>": "I <think>so</think>",
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 100])
+@pytest.mark.parametrize(("text", "shown"), SHOWN.items())
+def test_thoughts_at_the_beginning_of_an_answer_are_left_out_however_it_is_divided(
+    text: str, shown: str, size: int
+) -> None:
+    answer = AnswerText()
+    pieces = [answer.take(text[start : start + size]) for start in range(0, len(text), size)]
+    assert "".join([*pieces, answer.end()]) == without_thought(text) == shown
 
 
 async def test_half_a_character_waits_for_the_other_half() -> None:

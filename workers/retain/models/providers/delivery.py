@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from retain.errors import RetainError, StreamInterrupted, Unavailable
 from retain.models.chat import ChatReply, OnText
@@ -11,6 +11,8 @@ from retain.models.retry import Retries, with_retries
 from retain.models.unicode import is_high_surrogate, valid_text
 
 Result = TypeVar("Result")
+
+_THOUGHT, _THOUGHT_END = "<think>", "</think>"
 
 
 class Delivery:
@@ -63,6 +65,51 @@ class Delivery:
             code="stream_interrupted",
             **{**error.details, "cause": error.code},
         )
+
+
+class AnswerText:
+    """The text of an answer while it arrives, without what the model thought before it.
+
+    A server that does not take the thoughts out leaves them between two marks. Only those at the beginning are left out.
+    Source: https://docs.vllm.ai/en/latest/features/reasoning_outputs/
+    """
+
+    def __init__(self) -> None:
+        self._part: Literal["beginning", "thought", "gap", "answer"] = "beginning"
+        self._held = ""
+
+    def take(self, piece: str) -> str:
+        """Return what the next piece adds to the answer."""
+        text, self._held = self._held + piece, ""
+        if self._part == "beginning":
+            begun = text.lstrip()
+            if not begun.startswith(_THOUGHT):
+                if _THOUGHT.startswith(begun):
+                    self._held = text
+                    return ""
+                self._part = "answer"
+                return text
+            text, self._part = begun[len(_THOUGHT) :], "thought"
+        if self._part == "thought":
+            thought, ended, text = text.partition(_THOUGHT_END)
+            if not ended:
+                self._held = thought[1 - len(_THOUGHT_END) :]
+                return ""
+            self._part = "gap"
+        if self._part == "gap":
+            text = text.lstrip()
+            self._part = "answer" if text else "gap"
+        return text
+
+    def end(self) -> str:
+        """Return what waits for a next piece that does not come."""
+        return self._held if self._part == "beginning" else ""
+
+
+def without_thought(text: str) -> str:
+    """Return an answer's text as `AnswerText` has it at the end."""
+    answer = AnswerText()
+    return answer.take(text) + answer.end()
 
 
 class _NotRepeatable(Exception):

@@ -12,6 +12,7 @@ from retain.errors import InvalidInput, RetainError, SchemaMismatch
 from retain.json_schema import Check, compile_schema
 from retain.json_text import RepeatedName, read_own_json, read_strict_json
 from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, spent, usage_of
+from retain.models.providers.delivery import AnswerText, without_thought
 from retain.models.providers.openai import cut_off
 from retain.models.providers.tool_calls import usable
 
@@ -40,9 +41,9 @@ class CheckedChat:
         Raises: as the port; InvalidInput (code `invalid_schema`).
         """
         if request.schema is None:
-            return usable(await self._model.complete(request, on_text), request)
+            return await self._answered(request, on_text)
         check = _compiled(request.schema)
-        first = usable(await self._model.complete(request), request)
+        first = await self._answered(request)
         if first.tool_calls:
             return await _given(first, on_text)
         try:
@@ -50,12 +51,37 @@ class CheckedChat:
         except SchemaMismatch as mismatch:
             again = [*request.messages, ChatMessage("assistant", first.content), ChatMessage("user", _repair(mismatch))]
         try:
-            second = usable(await self._model.complete(replace(request, messages=again)), request)
+            second = await self._answered(replace(request, messages=again))
         except RetainError as error:
             error.details = {**error.details, **spent(first.usage + usage_of(error))}
             raise
         second = replace(second, usage=first.usage + second.usage)
         return await _given(second if second.tool_calls else _matching(second, check), on_text)
+
+    async def _answered(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        if on_text is None:
+            return _usable(await self._model.complete(request), request)
+        answer, listener = AnswerText(), on_text
+
+        async def pass_on(piece: str) -> None:
+            await _pass_on(answer.take(piece), listener)
+
+        reply = _usable(await self._model.complete(request, pass_on), request)
+        await _pass_on(answer.end(), listener)
+        return reply
+
+
+async def _pass_on(text: str, on_text: OnText) -> None:
+    if text:
+        await on_text(text)
+
+
+def _usable(reply: ChatReply, request: ChatRequest) -> ChatReply:
+    """Return the reply as `usable` does, without what the model thought. Raises: as `cut_off` when nothing else is in it."""
+    reply = usable(replace(reply, content=without_thought(reply.content)), request)
+    if reply.cut is not None and not reply.content.strip():
+        raise cut_off(reply.cut, reply.usage)
+    return reply
 
 
 async def _given(reply: ChatReply, on_text: OnText | None) -> ChatReply:
