@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from retain.json_schema import compile_schema
+from retain.json_schema import compile_object_schema, compile_schema
 from retain.json_schema.code import MAX_CODE_CHARACTERS, generated
 
 REFERENCES: dict[str, Any] = {"type": "object", "allOf": [{"$ref": "#"}] * 1_200}
@@ -181,3 +181,27 @@ def test_what_is_named_as_a_keyword_and_is_not_one_is_left_as_it_is(name: str) -
     check = compile_schema({"dependentRequired": {name: ["b"]}, "example": {name: [], "required": 1}})
     assert check({name: 1, "b": 1}) is None
     assert check({name: 1}) is not None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"type": "string"},
+        {"type": ["array", "null"]},
+        {"const": "yes"},
+        {"enum": ["yes", 1]},
+        {"type": "object", "enum": []},
+    ],
+)
+def test_a_schema_that_no_object_can_match_is_refused_where_an_answer_is_an_object(schema: dict[str, Any]) -> None:
+    assert compile_schema(schema) is not None
+    with pytest.raises(ValueError, match="no object can match"):
+        compile_object_schema(schema)
+
+
+@pytest.mark.parametrize(
+    "schema", [{}, {"type": "object"}, {"type": ["null", "object"]}, {"const": {"a": 1}}, {"enum": [1, {}]}]
+)
+def test_a_schema_that_an_object_can_match_is_one_of_objects(schema: dict[str, Any]) -> None:
+    check = compile_object_schema(schema)
+    assert None in [check(value) for value in ({}, {"a": 1})]

@@ -122,6 +122,6 @@ def test_loading_what_was_staged_compiles_no_schema(monkeypatch: pytest.MonkeyPa
     def compiled(_: object) -> None:
         raise AssertionError("a schema was compiled again")
 
-    monkeypatch.setattr(definitions, "compile_schema", compiled)
+    monkeypatch.setattr(definitions, "compile_object_schema", compiled)
     catalogue = AgentCatalogue.from_json(json.dumps({"agents": {"clerk": staged}, "scripts": {}}))
     assert catalogue.agent("clerk").output_schema == {"type": "object"}

@@ -111,3 +111,5 @@ async def test_the_schema_belongs_to_the_request(deploy: Deploy, agents: Agents)
 def test_a_definition_with_a_schema_that_cannot_be_compiled_is_refused() -> None:
     with pytest.raises(ValidationError, match="not a usable JSON Schema"):
         AgentDefinition.model_validate(agent("clerk", output_schema={"$ref": "https://example.com/schema"}))
+    with pytest.raises(ValidationError, match="no object can match"):
+        AgentDefinition.model_validate(agent("clerk", output_schema={"type": "string"}))

@@ -185,6 +185,14 @@ async def test_a_run_that_is_still_running_is_answered_with_202(deploy: Deploy) 
             "invalid_schema",
             id="a schema that leads outside",
         ),
+        pytest.param(
+            "acme/sdr",
+            {"input": "x", "output_schema": {"type": "array"}},
+            None,
+            InvalidInput,
+            "invalid_schema",
+            id="a schema of a list",
+        ),
     ],
 )
 async def test_an_invalid_request_is_refused_before_an_instance_is_asked(

@@ -11,7 +11,7 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationInfo, field_validator, model_validator
 
 from retain.errors import RetainError
-from retain.json_schema import compile_schema
+from retain.json_schema import compile_object_schema
 from retain.memory.episodes import EpisodeSource
 from retain.memory.filters import compile_filter
 from retain.memory.recall.relevance import MIN_SCORE
@@ -259,7 +259,7 @@ class AgentDefinition(_StrictDefinition):
     @classmethod
     def _schema_compiles(cls, schema: dict[str, JsonValue] | None, info: ValidationInfo) -> dict[str, JsonValue] | None:
         if schema is not None and info.context is not STAGED:
-            compile_schema(schema)
+            compile_object_schema(schema)
         return schema
 
     @model_validator(mode="after")

@@ -92,6 +92,18 @@ def compile_schema(schema: Mapping[str, object]) -> Check:
     return check
 
 
+def compile_object_schema(schema: Mapping[str, Any]) -> Check:
+    """Return the check of a schema that objects alone are checked by.
+
+    Raises: ValueError as `compile_schema`, and when its `type`, `enum` or `const` admit no object.
+    """
+    check = compile_schema(schema)
+    values = [schema["const"]] if "const" in schema else schema.get("enum", [{}])
+    if "object" not in schema.get("type", "object") or not any(isinstance(value, dict) for value in values):
+        raise ValueError("no object can match this JSON Schema")
+    return check
+
+
 def _excess(error: Exception) -> str:
     """Return of what a schema has too much, or which rule nothing can meet; "" for one that is invalid.
 

@@ -15,7 +15,7 @@ from retain.errors import Forbidden, InvalidInput, LimitExceeded
 from retain.errors.codes import Code
 from retain.http import Request
 from retain.identifiers import check_instance_id, new_id
-from retain.json_schema import compile_schema
+from retain.json_schema import compile_object_schema
 from retain.json_text import JsonObject
 from retain.memory.records.limits import json_bytes
 from retain.roles.principals import person_named
@@ -141,7 +141,7 @@ def _check_schema(schema: JsonObject | None) -> None:
     if json_bytes(schema) > MAX_SCHEMA_BYTES:
         raise LimitExceeded("the output schema is too large", code="schema_too_large", limit_bytes=MAX_SCHEMA_BYTES)
     try:
-        compile_schema(schema)
+        compile_object_schema(schema)
     except ValueError as error:
         raise InvalidInput(f"the output schema: {error}", code="invalid_schema") from error
 
