@@ -153,11 +153,23 @@ def test_a_number_with_which_a_rule_cannot_be_computed_is_a_violation() -> None:
             {"a": 1, "c": 1},
             id="dependentSchemas",
         ),
-        pytest.param({"minContains": 0, "contains": {"type": "string"}, "maxItems": 1}, [1], [1, 2], id="minContains"),
+        pytest.param(
+            {"minContains": 0, "contains": {"type": "string"}, "maxItems": 1}, [1], [1, 2], id="minContains: 0"
+        ),
+        pytest.param({"minContains": 2, "contains": {"type": "string"}}, ["a", 1, "b"], ["a", 1], id="minContains"),
+        pytest.param({"maxContains": 1, "contains": {"type": "string"}}, ["a", 1], ["a", "b"], id="maxContains"),
+        pytest.param({"maxContains": 1, "contains": {"type": "string"}}, ["a", 1], [1], id="and not none"),
+        pytest.param({"contains": False, "minContains": 0}, [1], None, id="contains nothing"),
+        pytest.param({"prefixItems": [True, False]}, [1], [1, 2], id="prefixItems that are true or false"),
+        pytest.param(
+            {"$ref": "#/$defs/named", "required": ["b"]}, {"a": 1, "b": 1}, {"a": 1}, id="next to a reference"
+        ),
+        pytest.param({"$ref": "#/$defs/named", "required": ["b"]}, {"a": 1, "b": 1}, {"b": 1}, id="and the reference"),
     ],
 )
 def test_keywords_of_later_drafts_are_checked(schema: dict[str, Any], fitting: object, breaking: object) -> None:
-    check = compile_schema({"properties": {"value": schema}})
+    named = {"type": "object", "required": ["a"]}
+    check = compile_schema({"properties": {"value": {"not": {"type": "null"}, **schema}}, "$defs": {"named": named}})
     assert check({"value": fitting}) is None
     assert check({"value": breaking}) is not None
 
@@ -167,11 +179,14 @@ def test_keywords_of_later_drafts_are_checked(schema: dict[str, Any], fitting: o
     [
         pytest.param({"prefixItems": [{"type": "string"}]}, id="prefixItems"),
         pytest.param({"dependentSchemas": {"0": {"type": "string"}}}, id="dependentSchemas"),
+        pytest.param({"prefixItems": [{}], "items": {"type": "string"}}, id="items"),
+        pytest.param({"contains": {"type": "string"}, "minContains": 0}, id="contains"),
     ],
 )
 def test_a_reference_may_lead_into_a_keyword_of_a_later_draft(of_text: dict[str, Any]) -> None:
-    [keyword] = of_text
-    check = compile_schema({"properties": {"a": {"$ref": f"#/$defs/one/{keyword}/0"}}, "$defs": {"one": of_text}})
+    keyword = next(name for name, value in of_text.items() if "string" in str(value))
+    place = keyword if "type" in of_text[keyword] else f"{keyword}/0"
+    check = compile_schema({"properties": {"a": {"$ref": f"#/$defs/one/{place}"}}, "$defs": {"one": of_text}})
     assert check({"a": "text"}) is None
     assert check({"a": 1}) is not None
 
@@ -205,3 +220,24 @@ def test_a_schema_that_no_object_can_match_is_refused_where_an_answer_is_an_obje
 def test_a_schema_that_an_object_can_match_is_one_of_objects(schema: dict[str, Any]) -> None:
     check = compile_object_schema(schema)
     assert None in [check(value) for value in ({}, {"a": 1})]
+
+
+BROKEN: dict[str, tuple[dict[str, Any], object, str]] = {
+    "dependentRequired": ({"dependentRequired": {"a": ["b"]}}, {"a": 1}, """rule 'dependentRequired': {"a": ["b"]}"""),
+    "minContains": ({"minContains": 2, "contains": {}}, [1], "rule 'minContains': 2"),
+    "maxContains": ({"maxContains": 1, "contains": {}}, [1, 2], "rule 'maxContains': 1"),
+    "items after others": ({"prefixItems": [{}], "items": {"type": "null"}}, [1, 2], """rule 'type': "null\""""),
+}
+
+
+@pytest.mark.parametrize(("schema", "value", "rule"), BROKEN.values(), ids=BROKEN)
+def test_a_violation_names_the_rule_as_the_schema_does(schema: dict[str, Any], value: object, rule: str) -> None:
+    violation = compile_schema(schema)(value)
+    assert violation is not None
+    assert violation.problem == f"it breaks the schema's {rule}"
+
+
+def test_what_is_next_to_a_reference_is_ignored_in_a_draft_that_ignores_it() -> None:
+    schema = {"$ref": "#/definitions/one", "required": ["b"], "definitions": {"one": {"type": "object"}}}
+    assert compile_schema({"$schema": "http://json-schema.org/draft-07/schema#", **schema})({}) is None
+    assert compile_schema(schema)({}) is not None

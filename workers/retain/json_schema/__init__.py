@@ -21,8 +21,6 @@ _NAMED_SCHEMAS = frozenset(
     ("properties", "patternProperties", "$defs", "definitions", "dependencies", "dependentSchemas")
 )
 """The keywords whose names are somebody's own, not keywords."""
-_DEPENDENT = ("dependentRequired", "dependentSchemas")
-"""What `dependencies` was divided into. Source: https://json-schema.org/draft/2019-09/release-notes"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +47,9 @@ class _RefusedReferences(dict[str, Callable[[str], Any]]):
 def compile_schema(schema: Mapping[str, object]) -> Check:
     """Return a function that returns a value's first violation of the schema, or None.
 
-    Understands drafts 4, 6 and 7, and of 2019-09 and 2020-12 `dependentRequired`, `dependentSchemas`, `minContains: 0` and
-    `prefixItems`; other keywords that they added are not checked. Defaults are not filled in. References may point only
-    inside the schema.
+    Understands drafts 4, 6 and 7 where `$schema` names one, otherwise 2020-12 without `unevaluatedItems`,
+    `unevaluatedProperties`, `$dynamicRef` and `$anchor`, which are not checked. Defaults are not filled in. References may
+    point only inside the schema.
 
     Patterns are `retain.text_patterns.TextPattern`; no text is searched that is too long for them, or of a format and too
     long: that is a violation.
@@ -174,10 +172,9 @@ def _linear(written: str, compiled: re.Pattern[str]) -> _SearchedPattern | _Form
 
 
 def _rewritten(schema: Any) -> Any:
-    """Return a schema that means the same, in the keywords that the compiler knows.
+    """Return a schema that means the same, with `required` in a part of its own where `patternProperties` is next to it.
 
-    `required` is in a part of its own next to `patternProperties`: the compiler would try each pattern on each required name
-    there, with Python's engine. Keywords that the compiler ignores stay as well, since a reference may lead into them.
+    The compiler would try each pattern on each required name there, with Python's engine.
     Raises: _ImpossibleRule for a divisor that is not above 0.
     """
     if isinstance(schema, list):
@@ -187,17 +184,9 @@ def _rewritten(schema: Any) -> Any:
     parts = {name: _part(name, part) for name, part in schema.items()}
     if not parts.get("multipleOf", 1) > 0:
         raise _ImpossibleRule("multipleOf must be above 0")
-    if isinstance(parts.get("prefixItems"), list):  # `items` is then for those after them
-        following = {"additionalItems": parts["items"]} if "items" in parts else {}
-        parts |= {"items": parts["prefixItems"], **following}
-    if parts.get("minContains") == 0:
-        parts.pop("contains", None)
-    split = [{"dependencies": parts[name]} for name in _DEPENDENT if isinstance(parts.get(name), dict)]
     if isinstance(parts.get("patternProperties"), dict) and "required" in parts:
-        split.append({"required": parts.pop("required")})
-    if not split:
-        return parts
-    return {**parts, "allOf": [*parts.get("allOf", []), *split]}
+        parts["allOf"] = [*parts.get("allOf", []), {"required": parts.pop("required")}]
+    return parts
 
 
 def _part(keyword: str, part: Any) -> Any:
