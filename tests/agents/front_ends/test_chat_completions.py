@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from openai.types.chat import ChatCompletionChunk
 
+from retain.agents.calls.answers import News
 from retain.agents.calls.client import InstanceClient
 from retain.agents.calls.report import RunReport
 from retain.agents.conversations.deletion import delete_conversation
 from retain.agents.execution import event_stream
 from retain.agents.execution.stream import KEEP_ALIVE
+from retain.agents.front_ends import chat_stream
 from retain.agents.front_ends.chat_routes import ROUTER
 from retain.agents.front_ends.chat_stream import DONE
 from retain.agents.front_ends.openai_errors import refused
@@ -308,6 +311,37 @@ async def test_a_delegate_is_waited_for_while_its_model_is_away_and_not_while_it
     assert (
         f"POST /v1/agents/acme/clerk/instances/{clerk_run['instance_id']}/runs/{clerk_run['run_id']}/resume" in notice
     )
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_what_a_delegate_asks_is_shown_before_its_caller_checks_on_it(
+    deploy: Deploy, agents: Agents, monkeypatch: pytest.MonkeyPatch, stream: bool
+) -> None:
+    boss = SteppedChat(calls(("delegate", {"agent": "clerk", "input": "go"})))
+    clerk = SteppedChat(Unavailable("away", code="model_unavailable"), calls(PAY))
+    staff = agents(boss={"delegates": ["clerk"]}, clerk=CLERK)
+    deployment = deploy(staff, chat={"boss": boss, "clerk": clerk}, upstreams=[Upstream("pay", idempotent=True)])
+    context = await context_of(deployment)
+
+    async def without_news(instance: InstanceClient, run_id: str) -> AsyncIterator[News | None]:
+        async for news in event_stream.followed(instance, run_id):
+            yield news
+            if news is not None and news.status == "waiting":
+                break
+        [asker] = [name for name in deployment.storages if name.startswith("clerk:")]
+        deployment.clock.advance(60_000)
+        assert deployment.storages[asker].timer.take_due(deployment.clock())
+        await deployment.living(asker, instance_of("acme", "clerk", asker.rpartition(":")[2])).on_alarm()
+        yield None
+        raise AssertionError("nobody looked at what the delegate asks")
+
+    monkeypatch.setattr(chat_stream, "followed", without_news)
+    if stream:
+        shown = text_of(await streamed(context, wanted(model="boss")))
+    else:
+        shown = (await completed(context, wanted(model="boss"))).choices[0].message.content or ""
+    assert "approves the call of pay by clerk" in shown
+    await deployment.settled()
 
 
 async def test_a_queued_run_is_waited_for(deploy: Deploy, agents: Agents) -> None:

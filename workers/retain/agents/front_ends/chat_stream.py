@@ -71,7 +71,7 @@ async def ended(instance: InstanceClient, report: RunReport) -> tuple[RunReport,
     if report.ended or question is not None:
         return report, question
     async for news in followed(instance, report.run_id):
-        if news is not None and (news.final or news.status == "waiting"):
+        if news is None or news.final or news.status == "waiting":  # no news may be a delegate's question
             report = await instance.show(report.run_id)
             question = await question_of(instance, report)
             if report.ended or question is not None:
@@ -93,12 +93,11 @@ async def chunks(
         async for news in followed(instance, run_id):
             if news is None:
                 yield KEEP_ALIVE
-                continue
-            for event in news.events:
+            for event in () if news is None else news.events:
                 added = text.of(event) if as_it_is_written else ""
                 if added:
                     yield _sent(completion.chunk({"content": added}))
-            if news.final or news.status == "waiting":
+            if news is None or news.final or news.status == "waiting":
                 report = await instance.show(run_id)
                 question = await question_of(instance, report)
                 if report.ended or question is not None:
