@@ -186,6 +186,7 @@ SHAPES: dict[str, tuple[bytes, str | None]] = {
     "Cloudflare's list": (b'{"success": false, "errors": [{"code": 7009, "message": "x"}]}', "7009"),
     "AI Gateway's list": (b'{"success": false, "error": [{"code": 2001, "message": "x"}]}', "2001"),
     "Gemini's list": (b'[{"error": {"code": 404, "message": "x", "status": "NOT_FOUND"}}]', "404"),
+    "Mistral's": (b'{"object": "error", "message": "Invalid model", "type": "invalid_model", "code": "1500"}', "1500"),
     "an empty list": (b'{"errors": []}', None),
     "a list of nothing": (b"[]", None),
     "words": (b'{"error": "model not found"}', None),

@@ -161,6 +161,12 @@ FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {
     "a refused request": ([{"error": {"code": 400, "type": "BadRequestError"}}], UpstreamFailed, "model_refused"),
     "no credit": ([{"error": {"code": "insufficient_quota"}}], UpstreamFailed, "model_quota"),
     "a refused key": ([{"error": {"code": "invalid_api_key"}}], Misconfigured, "model_credentials"),
+    "no end but an empty reason": ([delta("", content="hi")], Unavailable, "upstream_unreachable"),
+    "an object that is an error": (
+        [{"object": "error", "message": "too long", "type": "BadRequestError", "code": 400}, "[DONE]"],
+        UpstreamFailed,
+        "model_refused",
+    ),
     "words alone": ([{"error": "it broke"}], Unavailable, "model_unavailable"),
 }
 
@@ -170,6 +176,15 @@ async def test_a_stream_that_fails_is_an_error(chunks: list[object], kind: type[
     with pytest.raises(kind) as caught:
         openai.from_wire(await openai_stream.assembled(sent(*chunks), Delivery(Heard())))
     assert caught.value.code == code
+
+
+async def test_an_event_that_is_named_as_an_error_is_one() -> None:
+    async def failing() -> AsyncIterator[ServerSentEvent]:
+        yield ServerSentEvent(json.dumps({"code": 429, "message": "slow down"}), "error")
+
+    with pytest.raises(Unavailable) as caught:
+        await openai_stream.assembled(failing(), Delivery(Heard()))
+    assert (caught.value.code, caught.value.details["upstream_message"]) == ("model_rate_limited", "slow down")
 
 
 def event(kind: str, **content: object) -> dict[str, object]:

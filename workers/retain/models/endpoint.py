@@ -213,9 +213,14 @@ def read_whole(text: str, secret: str = "") -> WireObject:
     Raises: as `read_object`, and as `failure_within` for an object that reports a failure.
     """
     answer = read_object(text)
-    if answer.get("error"):
+    if is_failure(answer):
         raise failure_within(answer, secret)
     return answer
+
+
+def is_failure(answer: WireObject) -> bool:
+    """Return whether an object reports a failure: in `error`, or by being an error itself, as of vLLM and Mistral."""
+    return bool(answer.get("error")) or answer.get("object") == "error"
 
 
 def read_object(text: str) -> WireObject:
@@ -276,9 +281,9 @@ def _codes(answer: object) -> list[str]:
     """Return the error codes of an answer, most specific first.
 
     Most servers answer {"error": {"code", "type"}}; Cloudflare's API and AI Gateway list {"code"} as `errors` or
-    `error`.
+    `error`; others answer {"code", "type"}.
     """
-    error = (answer.get("error") or answer.get("errors")) if isinstance(answer, dict) else None
+    error = (answer.get("error") or answer.get("errors") or answer) if isinstance(answer, dict) else None
     if isinstance(error, list):
         error = error[0] if error else None
     if not isinstance(error, dict):

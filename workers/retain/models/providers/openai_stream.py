@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from retain.errors import Unavailable, UnusableAnswer
 from retain.json_text import read_json
-from retain.models.endpoint import WireObject, failure_within, read_object
+from retain.models.endpoint import WireObject, failure_within, is_failure, read_object
 from retain.models.providers.delivery import Delivery
 from retain.models.providers.streamed_reasoning import StreamedReasoning
 from retain.server_sent_events import ServerSentEvent
@@ -39,7 +39,7 @@ class OpenAiStreamAnswer:
 
         Raises: as `failure_within` for a chunk that reports a failure; UnusableAnswer (code `malformed_answer`).
         """
-        if chunk.get("error"):
+        if is_failure(chunk):
             raise failure_within(chunk, self._secret)
         if chunk.get("usage"):
             self._usage = chunk["usage"]
@@ -48,9 +48,9 @@ class OpenAiStreamAnswer:
         delta = choice.get("delta") if isinstance(choice, dict) else None
         if not isinstance(delta, dict | None) or not isinstance(choice, dict):
             raise _malformed()
-        if isinstance(choice.get("finish_reason"), str):
-            self._finish = choice["finish_reason"]
-            self.ended = True
+        reason = choice.get("finish_reason")
+        if isinstance(reason, str) and reason:  # some servers write "" until the end
+            self._finish, self.ended = reason, True
         return self.add(delta or {})
 
     def add(self, delta: WireObject) -> str:
@@ -124,7 +124,10 @@ async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, 
         if event.data == DONE:
             answer.ended = True
             break
-        await delivery.give(answer.take(read_object(event.data)))
+        chunk = read_object(event.data)
+        if event.name == "error":
+            raise failure_within(chunk, secret)
+        await delivery.give(answer.take(chunk))
     await delivery.give(answer.refused())
     return answer.whole()
 
