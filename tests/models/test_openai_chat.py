@@ -17,7 +17,10 @@ from retain.models.providers.openai import (
     to_wire,
     usage_from_wire,
 )
+from retain.models.requests import model_requests_allowed
+from retain.models.retry import Retries
 from retain.models.scripted.chat import Script
+from retain.ports import HttpResponse
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
 EndpointOf = Callable[..., OpenAiEndpoint]
@@ -111,6 +114,57 @@ async def test_a_server_that_wants_the_newer_name_of_the_limit_is_asked_with_it_
         assert (await model.complete(ChatRequest([ChatMessage("user", "?")]))).content == "hello"
     limits = [{name for name in received.body if name.startswith("max")} for received in server.received]
     assert limits == [{"max_tokens"}, {"max_completion_tokens"}, {"max_completion_tokens"}]
+
+
+CITY: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}}
+WITH_A_SCHEMA = [ChatMessage("system", "Be brief."), ChatMessage("user", "?")]
+
+
+async def test_a_schema_is_sent_as_one_and_next_to_tools_in_words_since_a_model_could_call_none(
+    server: ModelServer, model: OpenAiChat
+) -> None:
+    for tools in ([], [FORECAST]):
+        server.say(ChatReply("{}"))
+        await model.complete(ChatRequest(WITH_A_SCHEMA, tools, schema=CITY))
+    alone, with_tools = (received.body for received in server.received)
+    assert alone["response_format"]["json_schema"]["schema"] == CITY
+    assert [message["content"] for message in alone["messages"]] == ["Be brief.", "?"]
+    assert "response_format" not in with_tools
+    instructions, question = (message["content"] for message in with_tools["messages"])
+    assert (instructions.startswith("Be brief.\n\n"), instructions.endswith(json.dumps(CITY)), question) == (
+        True,
+        True,
+        "?",
+    )
+
+
+async def test_openai_takes_a_schema_next_to_tools(retries: Retries) -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def fetch(*_: object, body: str | bytes | None, **__: object) -> HttpResponse:
+        sent.append(json.loads(body or ""))
+        return HttpResponse(200, {}, json.dumps(answer_with({"content": "{}"})).encode())
+
+    model = OpenAiChat(OpenAiEndpoint("https://api.openai.com/v1", fetch, retries, "k"), model="m")
+    with model_requests_allowed():  # nothing leaves the test
+        await model.complete(ChatRequest(WITH_A_SCHEMA, [FORECAST], schema=CITY))
+    assert sent[0]["response_format"]["json_schema"]["schema"] == CITY
+
+
+async def test_a_server_that_refuses_schemas_is_asked_in_words_from_then_on(
+    server: ModelServer, model: OpenAiChat
+) -> None:
+    server.fail(Failure(status=400, code="invalid_request_error"))
+    request = ChatRequest([ChatMessage("user", "?")], schema=CITY)
+    for _ in range(2):
+        server.say(ChatReply("{}"))
+        assert (await model.complete(request)).content == "{}"
+    assert ["response_format" in received.body for received in server.received] == [True, False, False]
+    assert [message["role"] for message in server.received[-1].body["messages"]] == ["system", "user"]
+    server.fail(Failure(status=400))
+    with pytest.raises(UpstreamFailed):
+        await model.complete(request)
+    assert len(server.received) == 4
 
 
 def test_what_is_not_set_is_not_sent() -> None:

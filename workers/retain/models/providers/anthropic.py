@@ -5,7 +5,6 @@ Source: https://docs.claude.com/en/api/messages
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 
 from retain.errors import UnusableAnswer
@@ -16,7 +15,7 @@ from retain.models.providers.anthropic_stream import assembled
 from retain.models.providers.arrival import arrival
 from retain.models.providers.delivery import Delivery, deliver
 from retain.models.providers.files import anthropic_blocks
-from retain.models.providers.openai import counted, cut_by, cut_off
+from retain.models.providers.openai import counted, cut_by, cut_off, schema_in_words
 from retain.models.providers.tool_calls import read_call
 from retain.server_sent_events import read_events
 
@@ -85,8 +84,7 @@ def to_wire(request: ChatRequest, *, model: str, write: WriteContent = as_base64
     """
     system = [message.content for message in request.messages if message.role == "system" and message.content]
     if request.schema is not None:
-        schema = json.dumps(dict(request.schema), ensure_ascii=False)
-        system.append(f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{schema}")
+        system.append(schema_in_words(request.schema))
     payload: dict[str, object] = {
         "model": model,
         "messages": _turns(request, write),

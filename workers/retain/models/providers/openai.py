@@ -33,6 +33,8 @@ MAX_TOKENS = 10**9
 """More tokens than any model reads: a larger number is not a count."""
 
 _PATH = "/chat/completions"
+_REFUSED = (400, 422)
+"""The statuses of a request that has something which the server does not take."""
 _OPENAI = re.compile(
     r"https?://(([^/]+\.)?openai\.(azure\.)?com|[^/]+\.(services\.ai|cognitiveservices)\.azure\.com"
     r"|gateway\.ai\.cloudflare\.com/v1/[^/]+/[^/]+/(azure-)?openai)([:/].*)?",
@@ -49,6 +51,8 @@ class OpenAiChat:
         self._endpoint = endpoint
         self._model = model
         self._limit_field = limit_field_at(endpoint.base_url)
+        self._of_openai = self._limit_field == "max_completion_tokens"
+        self._takes_schemas = True
 
     @property
     def name(self) -> str:
@@ -56,23 +60,43 @@ class OpenAiChat:
         return self._model
 
     async def complete(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
-        """Return the model's next message.
-
-        Where another server leads to a newer model of OpenAI's, that says which name of the limit it wants; it is asked once
-        more with that.
+        """Return the model's next message. A server that refuses a part of the request is asked in another way.
 
         Raises: as `Endpoint.post`, `deliver` and `from_wire`.
         """
-        try:
-            return await self._complete(request, on_text)
-        except UpstreamFailed as error:
-            if self._limit_field != "max_tokens" or "max_completion_tokens" not in f"{error.details}":
-                raise
+        while True:
+            try:
+                return await self._complete(request, on_text)
+            except UpstreamFailed as error:
+                if not self._adapts_to(error, request):
+                    raise
+
+    def _adapts_to(self, error: UpstreamFailed, request: ChatRequest) -> bool:
+        """Return whether the server is asked in another way from now on, after it refused a request.
+
+        Where another server leads to a newer model of OpenAI's, that says which name of the limit it wants. Some servers
+        refuse schemas, as DeepSeek's.
+        """
+        if self._limit_field == "max_tokens" and "max_completion_tokens" in f"{error.details}":
             self._limit_field = "max_completion_tokens"
-        return await self._complete(request, on_text)
+            return True
+        if self._sends_schema(request) and error.details.get("status") in _REFUSED:
+            self._takes_schemas = False
+            return True
+        return False
+
+    def _sends_schema(self, request: ChatRequest) -> bool:
+        """Return whether a schema goes into the request's field for it, and not into its words.
+
+        Next to tools, OpenAI's servers alone take it for what it is: a rule for the answer after the calls. With vLLM and
+        Ollama the model can call no tool then, and llama.cpp and Groq refuse both.
+        Source: https://github.com/vllm-project/vllm/issues/39929, https://github.com/ollama/ollama/issues/8095
+        """
+        return request.schema is not None and self._takes_schemas and (self._of_openai or not request.tools)
 
     async def _complete(self, request: ChatRequest, on_text: OnText | None) -> ChatReply:
         contents = EmbeddedContents()
+        request = request if self._sends_schema(request) else with_schema_in_words(request)
         payload = to_wire(request, model=self._model, limit_field=self._limit_field, write=contents.mark)
         if on_text is None:
             return from_wire(await self._endpoint.post(_PATH, payload, contents))
@@ -93,6 +117,25 @@ class OpenAiChat:
 def limit_field_at(base_url: str) -> LimitField:
     """Return what the server at this address calls the output limit: the older name, which most know, except at OpenAI's."""
     return "max_completion_tokens" if _OPENAI.fullmatch(base_url) else "max_tokens"
+
+
+def schema_in_words(schema: Mapping[str, object]) -> str:
+    """Return the instruction to answer by a schema."""
+    written = json.dumps(dict(schema), ensure_ascii=False)
+    return f"Answer with one JSON object and nothing else. It must match this JSON Schema:\n{written}"
+
+
+def with_schema_in_words(request: ChatRequest) -> ChatRequest:
+    """Return the request with its schema, if it has one, at the end of its instructions.
+
+    Models that were made for one system message at the beginning refuse another.
+    """
+    if request.schema is None:
+        return request
+    words, messages = schema_in_words(request.schema), list(request.messages)
+    if messages and messages[0].role == "system":
+        words = f"{messages.pop(0).content}\n\n{words}"
+    return replace(request, messages=[ChatMessage("system", words), *messages], schema=None)
 
 
 def to_wire(
