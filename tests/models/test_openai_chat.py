@@ -172,6 +172,13 @@ def test_what_is_not_set_is_not_sent() -> None:
     assert payload == {"model": "m", "messages": [{"role": "user", "content": "hello"}], "max_tokens": 1024}
 
 
+def test_a_tool_without_parameters_has_no_properties_rather_than_none() -> None:
+    request = ChatRequest([ChatMessage("user", "?")], [ToolSpec("now", "Tell the time.", {"type": "object"}), FORECAST])
+    payload: Any = to_wire(request, model="m", limit_field="max_tokens")
+    sent = [tool["function"]["parameters"] for tool in payload["tools"]]
+    assert sent == [{"type": "object", "properties": {}}, FORECAST.parameters]
+
+
 def test_an_assistant_that_only_called_tools_has_no_content() -> None:
     request = ChatRequest([ChatMessage("assistant", "", (ToolCall("1", "forecast", {}),))])
     payload: Any = to_wire(request, model="m", limit_field="max_tokens")
@@ -187,7 +194,10 @@ messages = st.one_of(
 )
 
 
-@given(st.lists(messages), st.lists(st.builds(ToolSpec, st.text(), st.text(), arguments)), st.integers(1, 10_000))
+parameters = st.builds(lambda more: {"type": "object", "properties": {}, **more}, arguments)
+
+
+@given(st.lists(messages), st.lists(st.builds(ToolSpec, st.text(), st.text(), parameters)), st.integers(1, 10_000))
 def test_a_request_survives_the_wire(sent: list[ChatMessage], tools: list[ToolSpec], limit: int) -> None:
     request = ChatRequest(sent, tools, limit, 0.5)
     wire = json.loads(json.dumps(to_wire(request, model="m", limit_field="max_completion_tokens")))

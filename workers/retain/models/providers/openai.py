@@ -162,11 +162,19 @@ def to_wire(
 
 
 def tools_to_wire(request: ChatRequest) -> list[dict[str, object]]:
-    """Return the tools as the request lists them."""
+    """Return the tools as the request lists them.
+
+    OpenAI refuses the schema of an object without properties, which tools of MCP servers have that take nothing.
+    Source: https://github.com/openai/openai-agents-python/issues/449
+    """
     return [
         {
             "type": "function",
-            "function": {"name": tool.name, "description": tool.description, "parameters": dict(tool.parameters)},
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": {"type": "object", "properties": {}, **tool.parameters},
+            },
         }
         for tool in request.tools
     ]
