@@ -30,6 +30,10 @@ CASES: dict[str, tuple[str, list[ServerSentEvent]]] = {
     "empty data": ("data\n\ndata:\n\n", [ServerSentEvent(""), ServerSentEvent("")]),
     "a colon in the data": ('data: {"a": 1}\n\n', [ServerSentEvent('{"a": 1}')]),
     "other fields": ("retry: 10\nfoo: bar\nDATA: x\ndata: a\n\n", [ServerSentEvent("a")]),
+    "an error of llama.cpp": (
+        'error: {"code": 400}\n\ndata: [DONE]\n\n',
+        [ServerSentEvent('{"code": 400}', "error"), ServerSentEvent("[DONE]")],
+    ),
     "a byte order mark": ("\ufeffdata: a\n\n", [ServerSentEvent("a")]),
     "a second byte order mark": ("\ufeff\ufeffdata: a\n\n", []),
     "an end that is missing": ("data: a\n\ndata: b\n", [ServerSentEvent("a")]),

@@ -83,6 +83,11 @@ OPENAI: dict[str, tuple[list[object], ChatReply]] = {
         [call(0, "", id="a", name="look"), call(0, '{"x": 1', name="look"), call(0, "}", id="a", name="look"), END],
         ChatReply("", (ToolCall("a", "look", {"x": 1}),)),
     ),
+    "an empty object before the arguments": (
+        [call(0, "{}", id="a", name="look"), call(0, '{"x"'), call(0, ": 1}"), call(1, "{}", id="b", name="ask"), END],
+        TWO,
+    ),
+    "events without data": (["", delta(content="hi"), " ", END], ChatReply("hi")),
     "an id in every piece": (
         [call(0, '{"x"', id="a", name="look"), call(0, ": 1}", id="a"), call(1, None, id="b", name="ask"), END],
         TWO,

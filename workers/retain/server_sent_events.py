@@ -27,6 +27,9 @@ class ServerSentEvent:
 class EventReader:
     """Reads one stream. The division of the bytes into pieces does not matter. `retry` fields are ignored.
 
+    A field `error`, which llama.cpp wrote until the end of 2025, is the data of an event of that name.
+    Source: https://github.com/ggml-org/llama.cpp/issues/14566
+
     most_characters: of one event.
     """
 
@@ -77,8 +80,9 @@ class EventReader:
         self._check_length(self._collected)
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
-        if field == "data":
+        if field in ("data", "error"):
             self._data.append(value)
+            self._name = "error" if field == "error" else self._name
         elif field == "event":
             self._name = value
         elif field == "id" and "\0" not in value:

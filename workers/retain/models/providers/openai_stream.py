@@ -96,6 +96,8 @@ class OpenAiStreamAnswer:
             arguments = json.dumps(arguments, ensure_ascii=False)
         if not isinstance(arguments, str | None):
             raise _malformed()
+        if arguments and call["function"]["arguments"] == "{}":  # some servers begin with an empty object
+            call["function"]["arguments"] = ""
         call["function"]["arguments"] += arguments or ""
 
     def refused(self) -> str:
@@ -155,13 +157,16 @@ class EndingAnswer(Protocol):
 
 
 async def until_ended(events: AsyncIterator[ServerSentEvent], answer: EndingAnswer) -> AsyncIterator[ServerSentEvent]:
-    """Yield the events of an answer. One that has ended loses nothing when its connection breaks or stays silent.
+    """Yield the events of an answer, except empty ones, which keep its connection open.
+
+    One that has ended loses nothing when its connection breaks or stays silent.
 
     Raises: Unavailable when it ends or breaks before that (code `upstream_unreachable`, or as the events).
     """
     try:
         async for event in events:
-            yield event
+            if event.data.strip():
+                yield event
     except Unavailable:
         if not answer.ended:
             raise
