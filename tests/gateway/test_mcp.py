@@ -68,6 +68,16 @@ async def test_properties_are_listed_as_objects_because_clients_refuse_others(se
     assert (accepted.is_error, refused.is_error) == (False, True)
 
 
+async def test_a_tool_that_takes_nothing_is_listed_with_properties_because_models_refuse_it_otherwise(
+    setting: Setting, mode: Mode
+) -> None:
+    await setting.add_tool(parameters={"type": "object"})
+    headers = {"authorization": f"Bearer {await setting.add_key()}"}
+    async with connected(HERE, mode=mode, headers=headers, handle=setting.gateway().handle) as client:
+        [tool] = (await client.list_tools()).tools
+    assert tool.input_schema == {"type": "object", "properties": {}}
+
+
 async def test_an_answer_has_a_largest_size_and_over_rest_that_of_its_tool(setting: Setting) -> None:
     key = await setting.add_key()
     for more in (0, 1):

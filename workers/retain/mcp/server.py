@@ -104,11 +104,13 @@ def _shown(tool: McpTool) -> Mapping[str, object]:
 
 
 def _object_schema(schema: Mapping[str, object]) -> Mapping[str, object]:
-    """Return an equal schema whose properties are objects. Clients refuse a whole list where one is `true` or `false`.
+    """Return an equal schema that has properties, all objects.
 
+    Clients refuse a whole list where one is `true` or `false`, and OpenAI's models a tool without any.
     Source: https://modelcontextprotocol.io/specification/2025-11-25/schema#tool
+    Source: https://github.com/openai/openai-agents-python/issues/449
     """
-    properties = schema.get("properties")
+    properties = schema.get("properties", {})
     if not isinstance(properties, Mapping):
         return dict(schema)
     shown = {
