@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from retain.errors import Misconfigured, Unavailable, UnusableAnswer, UpstreamFailed
+from retain.host.fetch import HostFetch
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, ToolCall, ToolSpec, Usage, usage_of
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.models.providers.openai import (
@@ -21,6 +23,7 @@ from retain.models.requests import model_requests_allowed
 from retain.models.retry import Retries
 from retain.models.scripted.chat import Script
 from retain.ports import HttpResponse
+from tests.models.chat_contract import Heard
 from tests.support.model_server import Failure, ModelServer, chat_reply_to_wire, chat_request_from_wire
 
 EndpointOf = Callable[..., OpenAiEndpoint]
@@ -114,6 +117,19 @@ async def test_a_server_that_wants_the_newer_name_of_the_limit_is_asked_with_it_
         assert (await model.complete(ChatRequest([ChatMessage("user", "?")]))).content == "hello"
     limits = [{name for name in received.body if name.startswith("max")} for received in server.received]
     assert limits == [{"max_tokens"}, {"max_completion_tokens"}, {"max_completion_tokens"}]
+
+
+async def test_a_server_that_refuses_stream_options_is_asked_without_from_then_on(
+    server: ModelServer, endpoint_of: EndpointOf, fetch: HostFetch
+) -> None:
+    model = OpenAiChat(replace(endpoint_of(server), fetch_stream=fetch.stream), model="m")
+    server.fail(Failure(status=422))
+    problem = {"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "Extra inputs are not permitted"}
+    server.error = lambda *_: {"object": "error", "message": {"detail": [problem]}}  # type: ignore[method-assign]
+    for _ in range(2):
+        server.say(ChatReply("hello"))
+        assert (await model.complete(ChatRequest([ChatMessage("user", "?")]), Heard())).content == "hello"
+    assert ["stream_options" in received.body for received in server.received] == [True, False, False]
 
 
 CITY: dict[str, object] = {"type": "object", "properties": {"city": {"type": "string"}}}

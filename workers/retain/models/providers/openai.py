@@ -53,6 +53,7 @@ class OpenAiChat:
         self._limit_field = limit_field_at(endpoint.base_url)
         self._of_openai = self._limit_field == "max_completion_tokens"
         self._takes_schemas = True
+        self._takes_stream_options = True
 
     @property
     def name(self) -> str:
@@ -75,10 +76,14 @@ class OpenAiChat:
         """Return whether the server is asked in another way from now on, after it refused a request.
 
         Where another server leads to a newer model of OpenAI's, that says which name of the limit it wants. Some servers
-        refuse schemas, as DeepSeek's.
+        refuse schemas, as DeepSeek's, or `stream_options`, as Mistral's, which reports the usage unasked.
         """
-        if self._limit_field == "max_tokens" and "max_completion_tokens" in f"{error.details}":
+        named = f"{error.details}"
+        if self._limit_field == "max_tokens" and "max_completion_tokens" in named:
             self._limit_field = "max_completion_tokens"
+            return True
+        if self._takes_stream_options and "stream_options" in named:
+            self._takes_stream_options = False
             return True
         if self._sends_schema(request) and error.details.get("status") in _REFUSED:
             self._takes_schemas = False
@@ -100,8 +105,10 @@ class OpenAiChat:
         payload = to_wire(request, model=self._model, limit_field=self._limit_field, write=contents.mark)
         if on_text is None:
             return from_wire(await self._endpoint.post(_PATH, payload, contents))
-        # Source: https://platform.openai.com/docs/api-reference/chat/create#chat_create-stream_options
-        payload |= {"stream": True, "stream_options": {"include_usage": True}}
+        payload["stream"] = True
+        if self._takes_stream_options:
+            # Source: https://platform.openai.com/docs/api-reference/chat/create#chat_create-stream_options
+            payload["stream_options"] = {"include_usage": True}
 
         async def attempt(delivery: Delivery) -> ChatReply:
             async with self._endpoint.open(_PATH, payload, contents) as response:
