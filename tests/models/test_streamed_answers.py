@@ -172,6 +172,11 @@ FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {
         UpstreamFailed,
         "model_refused",
     ),
+    "a context that is too long": (
+        [{"error": {"code": 500, "type": "exceed_context_size_error", "n_ctx": 256}}],
+        UpstreamFailed,
+        "model_refused",
+    ),
     "words alone": ([{"error": "it broke"}], Unavailable, "model_unavailable"),
 }
 

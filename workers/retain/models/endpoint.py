@@ -42,6 +42,8 @@ _PAYMENT_REQUIRED = 402
 
 STATUS_OF_ERROR = {
     "invalid_request_error": 400,
+    "context_length_exceeded": 400,
+    "exceed_context_size_error": 400,
     "authentication_error": 401,
     "invalid_api_key": 401,
     "billing_error": 402,
@@ -56,6 +58,7 @@ STATUS_OF_ERROR = {
 
 Source: https://docs.claude.com/en/api/errors
 Source: https://platform.openai.com/docs/guides/error-codes
+Source: https://github.com/ggml-org/llama.cpp/pull/15780
 """
 
 
