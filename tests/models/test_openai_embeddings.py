@@ -3,9 +3,10 @@ from collections.abc import Callable
 import pytest
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
-from retain.models.embedders.openai import OpenAiEmbedder, from_wire
+from retain.models.embedders.openai import MAX_TEXTS, OpenAiEmbedder, from_wire
 from retain.models.embedders.static import StaticEmbedder
 from retain.models.embedding import Embedder
+from retain.models.endpoint import MAX_ANSWER_BYTES
 from retain.models.openai_endpoint import OpenAiEndpoint
 from retain.testing import EmbedderSuite
 from tests.support.model_server import Failure, ModelServer
@@ -62,6 +63,11 @@ async def test_texts_over_the_batch_size_are_sent_in_several_requests(
     embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=2)
     assert len(await embedder.embed(["a", "b", "", "c", "d", "e"])) == 6
     assert [received.body["input"] for received in server.received] == [["a", "b"], ["c", "d"], ["e"]]
+
+
+def test_the_answer_for_the_most_texts_is_read_also_with_the_longest_vectors() -> None:
+    value = "-0.0069292834959924221,"
+    assert MAX_TEXTS * 3_072 * len(value) < MAX_ANSWER_BYTES
 
 
 async def test_blank_texts_alone_need_no_request(server: ModelServer, embedder: OpenAiEmbedder) -> None:

@@ -8,8 +8,12 @@ from retain.errors import UpstreamFailed
 from retain.models.embedders.batches import checked, embed_in_batches
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 
-MAX_TEXTS = 2048
-"""Most texts in one request. Source: https://platform.openai.com/docs/api-reference/embeddings/create"""
+MAX_TEXTS = 100
+"""Most texts in one request.
+
+OpenAI takes 2,048, but the answer for 300 of them has more bytes than are read of one. Gemini's endpoint takes 100.
+Source: https://platform.openai.com/docs/api-reference/embeddings/create
+"""
 
 MAX_CHARACTERS = 300_000
 """Most characters in one request. OpenAI's limit is 300,000 tokens, and a token has at least one character.
@@ -33,7 +37,7 @@ class OpenAiEmbedder:
         """Set the model and the length of its vectors.
 
         shorten: ask the server for vectors of `dimensions`, for models trained to be shortened (text-embedding-3);
-            others refuse that. max_texts: most texts in one request, for servers that accept fewer than OpenAI.
+            others refuse that. max_texts: most texts in one request, for servers that accept fewer.
         """
         self._endpoint = endpoint
         self._model = model
