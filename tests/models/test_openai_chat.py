@@ -19,6 +19,7 @@ from retain.models.providers.openai import (
     to_wire,
     usage_from_wire,
 )
+from retain.models.providers.structured import CheckedChat
 from retain.models.requests import model_requests_allowed
 from retain.models.retry import Retries
 from retain.models.scripted.chat import Script
@@ -278,6 +279,24 @@ def test_what_a_server_wants_to_read_again_with_its_calls_is_sent_back_as_it_wro
     reply = from_wire(answer_with(message))
     request = ChatRequest([ChatMessage("assistant", reply.content, reply.tool_calls)])
     assert to_wire(request, model="m", limit_field="max_tokens")["messages"] == [message]
+
+
+async def test_what_a_model_thought_is_sent_back_to_it_alone(server: ModelServer, endpoint_of: EndpointOf) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "forecast", "arguments": "{}"}}
+    server.say(answer_with({"content": None, "reasoning_content": "Hm.", "tool_calls": [call]}))
+    models = [CheckedChat(OpenAiChat(endpoint_of(server), model=name)) for name in ("thinker", "other")]
+    asked = ChatMessage("user", "?")
+    reply = await models[0].complete(ChatRequest([asked], [FORECAST]))
+    assert [one.reasoning for one in reply.tool_calls] == [{"model": "thinker", "reasoning_content": "Hm."}]
+    talk = [asked, ChatMessage("assistant", "", reply.tool_calls), ChatMessage("tool", "{}", (), "1")]
+    for model in models:
+        server.say(ChatReply("cold"))
+        await model.complete(ChatRequest(talk, [FORECAST]))
+    sent = [received.body["messages"][1] for received in server.received[1:]]
+    assert sent == [
+        {**sent[1], "reasoning_content": "Hm."},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+    ]
 
 
 def test_what_was_thought_before_an_answer_in_words_is_not_kept() -> None:

@@ -34,7 +34,8 @@ class ToolCall:
 
     id: unique in the conversation. problem: why the call cannot be made, with the beginning of what the model wrote;
     then `arguments` is empty. None for a call that can be made. reasoning: what its server wants to read again with the
-    call, in that server's format: what the model thought, with the first call of an answer; None for nothing.
+    call, in that server's format: what the model thought, with the first call of an answer, and the model's name as
+    `model`; None for nothing.
     """
 
     id: str

@@ -11,7 +11,7 @@ from functools import lru_cache
 from retain.errors import InvalidInput, RetainError, SchemaMismatch
 from retain.json_schema import Check, compile_schema
 from retain.json_text import RepeatedName, read_own_json, read_strict_json
-from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, spent, usage_of
+from retain.models.chat import ChatMessage, ChatModel, ChatReply, ChatRequest, OnText, ToolCall, spent, usage_of
 from retain.models.providers.delivery import AnswerText, without_thought
 from retain.models.providers.openai import cut_off
 from retain.models.providers.tool_calls import usable
@@ -59,16 +59,27 @@ class CheckedChat:
         return await _given(second if second.tool_calls else _matching(second, check), on_text)
 
     async def _answered(self, request: ChatRequest, on_text: OnText | None = None) -> ChatReply:
+        request = replace(request, messages=[_without_foreign_thoughts(one, self.name) for one in request.messages])
         if on_text is None:
-            return _usable(await self._model.complete(request), request)
+            return _usable(await self._model.complete(request), request, self.name)
         answer, listener = AnswerText(), on_text
 
         async def pass_on(piece: str) -> None:
             await _pass_on(answer.take(piece), listener)
 
-        reply = _usable(await self._model.complete(request, pass_on), request)
+        reply = _usable(await self._model.complete(request, pass_on), request, self.name)
         await _pass_on(answer.end(), listener)
         return reply
+
+
+def _without_foreign_thoughts(message: ChatMessage, model: str) -> ChatMessage:
+    """Return a message without what another model thought, which the run had before.
+
+    Servers refuse what they do not know.
+    """
+    if all(call.reasoning is None or call.reasoning.get("model") == model for call in message.tool_calls):
+        return message
+    return replace(message, tool_calls=tuple(replace(call, reasoning=None) for call in message.tool_calls))
 
 
 async def _pass_on(text: str, on_text: OnText) -> None:
@@ -76,12 +87,21 @@ async def _pass_on(text: str, on_text: OnText) -> None:
         await on_text(text)
 
 
-def _usable(reply: ChatReply, request: ChatRequest) -> ChatReply:
-    """Return the reply as `usable` does, without what the model thought. Raises: as `cut_off` when nothing else is in it."""
+def _usable(reply: ChatReply, request: ChatRequest, model: str) -> ChatReply:
+    """Return the reply as `usable` does, without what the model thought, except what its server wants back.
+
+    Raises: as `cut_off` when nothing else is in it.
+    """
     reply = usable(replace(reply, content=without_thought(reply.content)), request)
+    if any(call.reasoning is not None for call in reply.tool_calls):
+        reply = replace(reply, tool_calls=tuple(_marked(call, model) for call in reply.tool_calls))
     if reply.cut is not None and not reply.content.strip():
         raise cut_off(reply.cut, reply.usage)
     return reply
+
+
+def _marked(call: ToolCall, model: str) -> ToolCall:
+    return call if call.reasoning is None else replace(call, reasoning={"model": model, **call.reasoning})
 
 
 async def _given(reply: ChatReply, on_text: OnText | None) -> ChatReply:
