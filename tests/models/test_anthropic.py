@@ -60,6 +60,22 @@ def test_a_conversation_becomes_turns_with_all_results_of_a_turn_together() -> N
     }
 
 
+def test_what_a_model_thought_before_its_calls_is_sent_back_as_it_wrote_it() -> None:
+    content = [
+        {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        {"type": "redacted_thinking", "data": "x"},
+        {"type": "text", "text": "I do."},
+        {"type": "tool_use", "id": "a", "name": "look", "input": {"at": 1}},
+        {"type": "tool_use", "id": "b", "name": "ask", "input": {}},
+    ]
+    reply = from_wire({"content": content, "stop_reason": "tool_use"})
+    assert (reply.content, [call.name for call in reply.tool_calls]) == ("I do.", ["look", "ask"])
+    talk = [ChatMessage("user", "?"), ChatMessage("assistant", reply.content, reply.tool_calls)]
+    messages: Any = to_wire(ChatRequest(talk), model="m")["messages"]
+    assert messages[1]["content"] == content
+    assert from_wire({"content": [content[0], content[2]]}) == ChatReply("I do.")
+
+
 def test_what_is_not_set_is_not_sent() -> None:
     payload = to_wire(ChatRequest([ChatMessage("user", "hello")]), model="m")
     assert set(payload) == {"model", "messages", "max_tokens"}

@@ -204,6 +204,10 @@ def event(kind: str, **content: object) -> dict[str, object]:
 STOP = (event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 9}), event("message_stop"))
 USE = event("content_block_start", index=0, content_block={"type": "tool_use", "id": "a", "name": "b", "input": {}})
 HALF = event("content_block_delta", index=0, delta={"type": "input_json_delta", "partial_json": '{"x"'})
+THOUGHTS: list[Json] = [
+    {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+    {"type": "redacted_thinking", "data": "x"},
+]
 ANTHROPIC: dict[str, tuple[list[object], ChatReply]] = {
     "usage in parts": (
         [event("message_start", message={"usage": {"input_tokens": 5, "output_tokens": 1}}), *STOP],
@@ -229,6 +233,18 @@ ANTHROPIC: dict[str, tuple[list[object], ChatReply]] = {
             *STOP,
         ],
         ChatReply("hi", usage=Usage(0, 9)),
+    ),
+    "thoughts before a call": (
+        [
+            event("content_block_start", index=0, content_block={"type": "thinking", "thinking": "", "signature": ""}),
+            event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "H"}),
+            event("content_block_delta", index=0, delta={"type": "thinking_delta", "thinking": "m."}),
+            event("content_block_delta", index=0, delta={"type": "signature_delta", "signature": "s"}),
+            event("content_block_start", index=1, content_block={"type": "redacted_thinking", "data": "x"}),
+            USE,
+            *STOP,
+        ],
+        ChatReply("", (ToolCall("a", "b", {}, reasoning={"thinking_blocks": THOUGHTS}),), Usage(0, 9)),
     ),
     "a call without input": (
         [

@@ -6,6 +6,7 @@ Source: https://docs.claude.com/en/api/messages
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from retain.errors import UnusableAnswer
 from retain.models.chat import ChatMessage, ChatReply, ChatRequest, Cut, OnText, Usage, spent
@@ -26,6 +27,11 @@ BLANK = "(no text)"
 """What stands for a blank input."""
 
 _PATH = "/messages"
+_THOUGHTS = "thinking_blocks"
+"""The blocks that the server wants to read again, unchanged, with the calls that followed them.
+
+Source: https://platform.claude.com/docs/build-with-claude/thinking-tool-workflows
+"""
 _CUTS: dict[object, Cut] = {
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
@@ -132,16 +138,18 @@ def _blocks(message: ChatMessage, contents: Mapping[str, bytes], write: WriteCon
             "content": message.content,
         }
         return [{**result, "is_error": True} if message.failed else result]
+    thoughts = (message.tool_calls[0].reasoning or {}).get(_THOUGHTS) if message.tool_calls else None
+    thought = [dict(one) for one in thoughts if isinstance(one, Mapping)] if isinstance(thoughts, list) else []
     # The server refuses blank texts.
     texts: list[dict[str, object]] = [{"type": "text", "text": message.content}] if message.content.strip() else []
-    return [*anthropic_blocks(message, contents, write), *texts] + [
+    return [*thought, *anthropic_blocks(message, contents, write), *texts] + [
         {"type": "tool_use", "id": call.id, "name": call.name, "input": dict(call.arguments)}
         for call in message.tool_calls
     ]
 
 
 def from_wire(answer: WireObject) -> ChatReply:
-    """Return the reply that the answer's blocks hold, ignoring blocks of other types.
+    """Return the reply that the answer's blocks hold, ignoring blocks of other types, except thoughts before calls.
 
     Raises: UnusableAnswer (code `malformed_answer`) for another shape; as `cut_off` when nothing complete is left.
     """
@@ -157,8 +165,11 @@ def from_wire(answer: WireObject) -> ChatReply:
     cut = cut_by(answer.get("stop_reason"), _CUTS)
     if cut is not None and (uses or not content.strip()):
         raise cut_off(cut, usage)
-    calls = tuple(read_call(use.get("id"), use.get("name"), use.get("input")) for use in uses)
-    return ChatReply(content, calls, usage, cut)
+    calls = [read_call(use.get("id"), use.get("name"), use.get("input")) for use in uses]
+    thoughts = [block for block in blocks if block.get("type") in ("thinking", "redacted_thinking")]
+    if calls and thoughts:
+        calls[0] = replace(calls[0], reasoning={_THOUGHTS: thoughts})
+    return ChatReply(content, tuple(calls), usage, cut)
 
 
 def _malformed(message: str, usage: Usage) -> UnusableAnswer:

@@ -65,6 +65,10 @@ class AnthropicStreamAnswer:
                 return text
             case {"type": "input_json_delta", "partial_json": str(part)}:
                 parts.append(part)
+            case {"type": "thinking_delta", "thinking": str(thought)}:
+                block["thinking"] = f"{block.get('thinking') or ''}{thought}"
+            case {"type": "signature_delta", "signature": str(signature)}:
+                block["signature"] = signature
             case {"type": "text_delta" | "input_json_delta"}:
                 raise UnusableAnswer("the model's server sent a delta of another shape", code="malformed_answer")
         return ""
