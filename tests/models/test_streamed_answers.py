@@ -445,7 +445,7 @@ SHOWN = {
     "\n <think>\n</think>hi": "hi",
     "<think></thin</think>": "",
     "<think>Hm.": "",
-    "<thi": "<thi",
+    "<th": "<th",
     "<thinking>Hm.</thinking>": "<thinking>Hm.</thinking>",
     "I <think>so</think>": "I <think>so</think>",
 }
