@@ -5,8 +5,7 @@ from __future__ import annotations
 import tomllib
 from typing import TYPE_CHECKING
 
-from tests.docs.markdown import project_files
-from tools.paths import ROOT
+from tools.paths import ROOT, project_files
 
 if TYPE_CHECKING:
     from adapters.databases import D1, DurableAlarm, DurableSql
