@@ -36,6 +36,10 @@ class SteppedChat:
         if not hold:
             self._free.set()
 
+    def then(self, *replies: ChatReply | Exception) -> None:
+        """Add replies after those that are left."""
+        self._replies += replies
+
     def hold(self) -> None:
         """Let the model not answer from now on, until `let_go`."""
         self._free.clear()

@@ -35,6 +35,7 @@ def test_a_definition_needs_type_description_and_instructions_and_has_defaults_f
         "record_tokens": 500,
         "recall_tokens": 2_000,
         "facts": False,
+        "forget": False,
         "learn": None,
     }
     assert definition.limits.model_dump() == {

@@ -256,6 +256,7 @@ class Values:
             ("recall_memory", {"query": self.field("query", {}), "tenant_id": VICTIM}),
             ("store_memory", {"content": self.field("content", {}), "metadata": self.metadata()}),
             ("store_memory", {"content": self.field("content", {}), "tenant_id": VICTIM}),
+            ("forget_memory", {"ids": [self.known("id")]}),
             ("learn_fact", {"subject": SUBJECT, "predicate": "knows", "object": VICTIM}),
             ("set_working_memory", {"key": rng.choice(("note", f"x:{VICTIM}:desk:note")), "value": VICTIM}),
             ("get_working_memory", {}),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -95,3 +96,27 @@ def test_problems_are_named_by_where_they_are_and_nothing_is_stored(steered: Ste
     checked = steered.api.post(f"{agent}/check", json=definition("Sell.", tools=["ship"])).json()
     assert (checked["valid"], [one["pointer"] for one in checked["warnings"]]) == (True, ["/tools/0"])
     assert steered.api.get(agent).json()["code"] == "unknown_agent"
+
+
+def test_an_agent_forgets_what_it_may_and_reads_since_when_the_rest_is_so(steered: Steered, puppet: Puppet) -> None:
+    tenant_id = steered.tenant()
+    path, memories = f"/v1/agents/{tenant_id}/waiter/run", f"/admin/tenants/{tenant_id}/memories"
+    config = {"long_term_enabled": True, "recall": "both", "forget": True, "min_score": 0}
+    waiter = {"description": "Serves.", "instructions": "Serve.", "memory_config": config}
+    assert steered.api.put(f"/v1/tenants/{tenant_id}/agents/waiter", json=waiter).status_code == 201
+
+    def ask(*calls: tuple[str, dict[str, Any]]) -> None:
+        body = {"input": order(*calls), "user": {"id": "ann"}}
+        assert steered.api.post(path, json=body).json()["status"] == "completed"
+
+    ask(("store_memory", {"content": "Ann likes tea"}), ("store_memory", {"content": "Ann likes ZX-91 cake"}))
+    kept = {
+        one["content"]: one["id"] for one in steered.api.get(memories, params={"user_id": "ann"}).json()["memories"]
+    }
+    ask(("recall_memory", {"query": "tea"}), ("forget_memory", {"ids": [kept["Ann likes tea"]]}))
+    found = steered.api.post(f"{memories}/recall", json={"query": "what Ann likes", "user_id": "ann"}).json()
+    assert [one["content"] for one in found["memories"]] == ["Ann likes ZX-91 cake"]
+    ask()
+    read = "\n".join(message.content for message in puppet.requests[-1].messages)
+    assert re.search(r"^\(since \d{4}-\d\d-\d\d \d\d:\d\d UTC\) Ann likes ZX-91 cake$", read, re.MULTILINE)
+    assert "Ann likes tea" not in read.split('<memory section="records"')[1].split("</memory>")[0]

@@ -24,6 +24,7 @@ BUILT_IN = frozenset(
         "recall_memory",
         "store_memory",
         "learn_fact",
+        "forget_memory",
         "get_working_memory",
         "set_working_memory",
         "schedule_wakeup",
@@ -73,8 +74,9 @@ class MemoryConfig(_StrictDefinition):
 
     long_term_enabled: gives the agent semantic memory. recall: `tool` offers `recall_memory`, `context` recalls before
     the first turn, `both` does both. store: whether `store_memory` is offered. share: whether it may also store
-    into the agent's house. facts: whether `learn_fact` is offered. episodes: how many past turns go into the context.
-    episodes_from: whose they are: those of the same instance, or of every instance of the agent in the tenant. user:
+    into the agent's house. facts, forget: whether `learn_fact` and `forget_memory` are offered. episodes: how many past
+    turns go into the context. episodes_from: whose they are: those of the same instance, or of every instance of the
+    agent in the tenant. user:
     whether what it stores for a user is the agent's alone, or shared. top_k: how many records a recall into the context
     returns. profile: how much of what is known of the run's user goes into the context; None for nothing. learn: how
     facts are learned of the user from their own words after a run; None for not at all.
@@ -95,6 +97,7 @@ class MemoryConfig(_StrictDefinition):
     top_k: int = Field(default=5, ge=1, le=20)
     profile: ProfileConfig | None = None
     facts: bool = False
+    forget: bool = False
     learn: Learning | None = None
     min_score: float = Field(default=MIN_SCORE, ge=0, le=1)
     filter: dict[str, JsonValue] = Field(default={})
@@ -275,6 +278,8 @@ class AgentDefinition(_StrictDefinition):
         for name, wanted in (("profile", memory.profile), ("facts", memory.facts), ("learn", memory.learn)):
             if wanted and not memory.long_term_enabled:
                 raise ValueError(f"{name} needs long_term_enabled")
+        if memory.forget and not (memory.long_term_enabled and memory.recall != "context"):
+            raise ValueError("forget needs long_term_enabled, and recall by the tool, which answers the ids")
         workflows = [name for workflows in self.procedures.values() for name in workflows]
         if len(set(workflows)) < len(workflows):
             raise ValueError("a workflow's id must be used once, in one task type")

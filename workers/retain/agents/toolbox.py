@@ -22,7 +22,7 @@ from retain.agents.tools.built_in import (
 from retain.agents.tools.delegate import Delegate, reads_files
 from retain.agents.tools.delegation import Delegation
 from retain.agents.tools.kept_lists import KeptLists
-from retain.agents.tools.learn_fact import LearnFact
+from retain.agents.tools.known import ForgetMemory, LearnFact
 from retain.agents.tools.schedule_wakeup import ScheduleWakeup
 from retain.agents.tools.served import names_of
 from retain.agents.tools.stubbed import stubbed_tools
@@ -58,6 +58,8 @@ class Toolbox:
             tools.append(StoreMemory(own, house, in_house=definition.house is not None))
         if config.facts:
             tools.append(LearnFact(self.semantic(definition, request.user_id), has_user=request.user is not None))
+        if config.forget:
+            tools.append(ForgetMemory(self.semantic(definition, request.user_id)))
         if definition.working_memory:
             tools += [GetWorkingMemory(self._working), SetWorkingMemory(self._working)]
         if definition.wakeups:

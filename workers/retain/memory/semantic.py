@@ -295,17 +295,19 @@ class SemanticMemory:
 
         await self._change(record_id, remove, owed=True)
 
-    async def delete_all(self, record_ids: Sequence[str], source: RecordSource) -> None:
-        """Delete those of the records that the scope itself has, in one change, as `delete`. Idempotent.
+    async def delete_all(self, record_ids: Sequence[str], source: RecordSource) -> list[str]:
+        """Delete those of the records that the scope itself has, in one change, as `delete`; return their ids. Idempotent.
 
         Raises: Unavailable, after which the call may be repeated.
         """
         debts: dict[str, Statement] = {}
+        deleted_ids: list[str] = []
 
         async def change(at_ms: int) -> Change | None:
-            nonlocal debts
+            nonlocal debts, deleted_ids
             values = (self.scope.tenant_id, self.scope.scope_id, json.dumps(list(record_ids)))
             found = [known_of(row) for row in (await self._sql.run(_OWN_RECORDS, *values)).rows]
+            deleted_ids = [known.record.id for known in found]
             supersession = Supersession(self._sql, at_ms)
             await supersession.remove(*[known.record for known in found])
             parts: list[Written | Statement] = []
@@ -318,6 +320,7 @@ class SemanticMemory:
 
         await self._history.transact_at(self.scope.tenant_id, change)
         await self._indexer.try_to_settle(*sorted({*record_ids, *debts}), still_fresh=True)
+        return deleted_ids
 
     async def _change(self, record_id: str, decide: _Decide, *, owed: bool = False, settle: bool = True) -> Record:
         """Commit `decide`'s change and return its record: a read after the commit might fail or see more.

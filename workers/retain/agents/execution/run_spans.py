@@ -29,6 +29,7 @@ _MEMORY: Mapping[str, Operation] = {
     "recall_memory": "search_memory",
     "store_memory": "create_memory",
     "learn_fact": "create_memory",
+    "forget_memory": "delete_memory",
 }
 """What the built-in tools do with long-term memory."""
 

@@ -9,7 +9,7 @@ from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
 from retain.agents.runs.open_run import OpenRun
-from retain.agents.tools.learn_fact import UNNAMED, names_of
+from retain.agents.tools.known import UNNAMED, names_of
 from retain.identifiers import time_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.extractors.selection import extractor

@@ -1,14 +1,19 @@
-"""`learn_fact`: an agent stores a fact in parts, so that a newer fact of the same subject replaces it."""
+"""How an agent changes what is known: `learn_fact` stores a fact in parts, `forget_memory` deletes memories.
+
+A newer fact of the same subject and predicate replaces the one before.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from typing import get_args
 
 from retain.agents.calls.user import User
 from retain.agents.tools.built_in import CallContext, ToolResult, refuse_unknown, text_argument
-from retain.errors import InvalidInput
+from retain.errors import InvalidInput, NotFound
+from retain.identifiers import check_id
 from retain.ingest.extraction import predicate_of
 from retain.json_text import Json, JsonObject
 from retain.memory.facts import Fact, learn, user_subject
@@ -16,6 +21,8 @@ from retain.memory.records.record import Kind, RecordSource
 from retain.memory.semantic import SemanticMemory
 from retain.models.chat import ToolSpec
 
+MAX_FORGOTTEN = 20
+"""The most memories that one call of `forget_memory` deletes: as many as a recall answers."""
 UNNAMED = "The user"
 """How a sentence names a user whose name the application did not give."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -69,6 +76,54 @@ class LearnFact:
         refuse_unknown(arguments, {"subject", *_PARTS})
         source = RecordSource("agent", run_id=context.run_id, step=context.turn)
         return ToolResult(json.dumps((await learn(self._memory, _fact(arguments, context.user), source)).to_json()))
+
+
+class ForgetMemory:
+    """`forget_memory`: delete memories of the run's user, or of the agent when it has none. It takes no scope.
+
+    What belongs to others who share it, as to the agent's house, stays.
+    """
+
+    idempotent = True
+    spec = ToolSpec(
+        "forget_memory",
+        "Delete memories that are wrong, or that somebody asks you to forget, by the ids that recall_memory answers. "
+        "Answers which are gone, and which are kept because they are shared with others.",
+        {
+            "type": "object",
+            "properties": {
+                "ids": {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": MAX_FORGOTTEN},
+            },
+            "required": ["ids"],
+            "additionalProperties": False,
+        },
+    )
+
+    def __init__(self, memory: SemanticMemory) -> None:
+        self._memory = memory
+
+    async def call(self, arguments: JsonObject, context: CallContext) -> ToolResult:
+        """Return the ids of what is not remembered now, `gone`, and of what the run may read and not delete, `kept`.
+
+        Raises: InvalidInput.
+        """
+        refuse_unknown(arguments, {"ids"})
+        ids = arguments.get("ids")
+        if not isinstance(ids, Sequence) or isinstance(ids, str) or not 1 <= len(ids) <= MAX_FORGOTTEN:
+            raise InvalidInput(f"ids is a list of 1 to {MAX_FORGOTTEN} ids", code="invalid_arguments")
+        wanted = list(dict.fromkeys(check_id(one) for one in ids))
+        source = RecordSource("agent", run_id=context.run_id, step=context.turn)
+        deleted = set(await self._memory.delete_all(wanted, source))
+        kept = [one for one in wanted if one not in deleted and await self._is_there(one)]
+        gone = [one for one in wanted if one not in kept]
+        return ToolResult(json.dumps({"gone": gone, "kept": kept}))
+
+    async def _is_there(self, record_id: str) -> bool:
+        try:
+            await self._memory.page_of(record_id, limit=1)
+        except NotFound:
+            return False
+        return True
 
 
 def _fact(arguments: JsonObject, user: User | None) -> Fact:
