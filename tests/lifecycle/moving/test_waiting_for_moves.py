@@ -206,6 +206,21 @@ async def test_a_move_that_fails_does_not_hold_up_others_and_is_undone_after_a_d
         assert deployment.rows(HOME, "first") == before
 
 
+async def test_a_move_whose_freezes_always_end_too_soon_is_undone_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("retain.lifecycle.moving.mover.FREEZE_MS", -1)
+    monkeypatch.setattr("retain.lifecycle.moving.mover.GIVEN_UP", 3)
+    with living(2) as deployment:
+        await deployment.register("acme")
+        before = deployment.rows(HOME, "acme")
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        for _ in range(30):
+            await deployment.mover.continue_open(2)
+            deployment.clock.advance(KEPT_MS)
+        move = await deployment.mover.moves.get("acme", move.move_id)
+        assert (move.state, move.counts["freezes"]) == ("cancelled", 3)
+        assert deployment.rows(HOME, "acme") == before
+
+
 async def test_an_item_that_is_put_for_a_user_while_the_erasure_waits_is_erased_as_well(worker: Worker) -> None:
     path = f"{ADMIN}/items/shop/s-1/cart/one"
     states = []

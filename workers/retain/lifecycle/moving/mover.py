@@ -47,7 +47,8 @@ asked the database (`retain.shards.directory.SURE_MS`)."""
 FAILURES = "failures"
 """The count of a move's calls that failed since the last that did not."""
 GIVEN_UP = 288
-"""Failures after which the scheduled work undoes a move: those of a day, with one call every five minutes."""
+"""Failures after which the scheduled work undoes a move: those of a day, with one call every five minutes. Also so many
+freezes that ended before the switch."""
 _BEFORE_SWITCH = ("prepare", "copy", "catch_up", "switch")
 
 _NOW = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)"
@@ -160,8 +161,9 @@ class Mover:
         One that has failed for about a day, and could not switch, is undone: scheduled work of both databases waits for it.
         """
         for move in await self.moves.all_open(limit):
+            tried = max(move.counts.get(FAILURES, 0), move.counts.get("freezes", 0))
             try:
-                if move.counts.get(FAILURES, 0) >= GIVEN_UP and move.step in _BEFORE_SWITCH:
+                if tried >= GIVEN_UP and move.step in _BEFORE_SWITCH:
                     _log.error("a move is undone, because it fails", extra={"tenant_id": move.tenant_id})
                     await self.cancel(move)
                 else:
