@@ -17,7 +17,7 @@ from tools.cluster.write import cluster_config, main
 from tools.paths import NODE_BIN, PRODUCTION_CONFIG, ROOT
 from tools.stage import read_config
 
-_CLUSTER = Cluster(Bucket("s3://retain/cluster", ("aws_region=auto",)), "k" * 64)
+_CLUSTER = Cluster(Bucket("s3://retain/cluster", ("aws_region=auto",)), "0123456789abcdef" * 4)
 _NOT_ON_NODES = {"AI", "CALLER_RATE", "TENANT_RATE"}
 """Bindings that workerd does not have; the Worker works without each of them."""
 
@@ -43,6 +43,17 @@ def test_a_node_reaches_servers_with_public_certificates_and_those_of_its_own_ne
     written = " ".join(files["config.capnp"].decode().split())
     reached = '(allow = ["public", "private"], tlsOptions = (trustBrowserCas = true))'
     assert f'(name = "internet", network = {reached})' in written
+
+
+def test_nodes_share_the_bucket_and_the_key_and_apply_migrations_at_an_address_of_its_own(
+    files: dict[str, bytes],
+) -> None:
+    written = " ".join(files["config.capnp"].decode().split())
+    shared = f'(bucket = "s3://retain/cluster", bucketOptions = ["aws_region=auto"], key = "{_CLUSTER.key}")'
+    assert f"cluster = {shared}" in written
+    assert (
+        '(name = "http", http = (), service = "site"), (name = "migrate", http = (), service = "migrations")' in written
+    )
 
 
 def test_nodes_have_the_schedules_of_production(files: dict[str, bytes]) -> None:

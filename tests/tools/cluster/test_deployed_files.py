@@ -57,6 +57,43 @@ def test_a_node_is_asked_for_its_migrations_and_not_a_proxy(tmp_path: Path) -> N
                 os.killpg(started.pid, signal.SIGKILL)
 
 
+@pytest.mark.parametrize("advertised", [None, "node-1:7000"])
+def test_workerd_replaces_the_script_and_gets_the_node_s_addresses(tmp_path: Path, advertised: str | None) -> None:
+    workerd = tmp_path / "workerd"
+    workerd.write_text('#!/bin/sh\necho $$ "$PWD"\nprintf "%s\\n" "$@"\nkill -TERM -$$\n')
+    workerd.chmod(0o755)
+    (tmp_path / "served").mkdir()
+    node = {
+        "OBJECTS": str(tmp_path / "objects"),
+        "WORKERD": str(workerd),
+        "HTTP_ADDR": "127.0.0.1:1",
+        "MIGRATE_ADDR": "127.0.0.1:2",
+        "CLUSTER_ADDR": "10.0.0.1:7000",
+        **({} if advertised is None else {"CLUSTER_ADVERTISE": advertised}),
+    }
+    command, environment = [str(_FOLDER / "start.sh"), str(tmp_path / "served")], {"PATH": os.environ["PATH"], **node}
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        printed, _ = started.communicate(timeout=10)
+    first, *options = printed.splitlines()
+    assert first == f"{started.pid} {tmp_path / 'served'}"
+    assert (tmp_path / "objects").is_dir()
+    assert {*options} >= {
+        f"--directory-path=objects={tmp_path / 'objects'}",
+        "--socket-addr=http=127.0.0.1:1",
+        "--socket-addr=migrate=127.0.0.1:2",
+        "--cluster-addr=10.0.0.1:7000",
+    }
+    assert [option for option in options if "advertise" in option] == (
+        [] if advertised is None else [f"--cluster-advertise={advertised}"]
+    )
+
+
+def test_migrations_are_asked_for_on_this_machine_alone() -> None:
+    assert "${MIGRATE_ADDR:=127.0.0.1:" in (_FOLDER / "start.sh").read_text(), "nobody else may apply them"
+
+
 @pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not installed")
 def test_systemd_reads_the_unit(tmp_path: Path) -> None:
     unit = tmp_path / "retain-node.service"
