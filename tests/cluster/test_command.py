@@ -16,7 +16,7 @@ from typing import Any, cast
 import pytest
 
 from tools.cluster import __main__ as command
-from tools.cluster import local
+from tools.cluster import local, nodes
 from tools.cluster.configuration import Bucket
 from tools.local_server import PortTaken
 from tools.paths import ROOT
@@ -76,6 +76,7 @@ def test_a_taken_port_is_refused_before_the_disks_of_the_nodes_that_have_it_are_
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, before: int
 ) -> None:
     monkeypatch.setattr(command, "CACHE", tmp_path)
+    monkeypatch.setattr(command, "local_cluster", lambda *_, **__: pytest.fail("it was served"))
     with socket.create_server(("127.0.0.1", 0)) as served:
         port = served.getsockname()[1] - before
         disk = tmp_path / f"cluster-{port}" / "node-1"
@@ -98,6 +99,23 @@ def test_variables_of_development_are_those_of_the_nodes_too(monkeypatch: pytest
     [variables] = read
     assert (variables["CHAT_PROVIDER"], variables["CHAT_MODEL"]) == ("openai", "scripted")
     assert "CHAT_API_KEY" not in variables, "a secret comes from the environment"
+
+
+def test_a_node_that_ends_again_and_again_leaves_nothing_of_its_earlier_starts(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The script asks for migrations in the background, and a workerd that cannot start ends before that."""
+    os.mkfifo(tmp_path / "pipe")
+    script = tmp_path / "start"
+    script.write_text(f"#!/bin/sh\n(exec 3>{tmp_path}/pipe; sleep 600) &\nexec sleep 0.2")
+    script.chmod(0o755)
+    monkeypatch.setattr(nodes, "_SCRIPT", script)
+    monkeypatch.setattr(nodes, "_PAUSE_S", 600)
+    (tmp_path / "node-1").mkdir()
+    node = nodes.Node("node-1", tmp_path / "node-1" / "served", os.environ, 9, 9, 9)
+    node.start()
+    assert (tmp_path / "pipe").read_bytes() == b""  # until what had it open has ended
+    node.kill()
 
 
 def test_nodes_and_their_bucket_end_with_the_process_that_started_them_even_if_that_is_killed(tmp_path: Path) -> None:

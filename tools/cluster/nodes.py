@@ -101,6 +101,8 @@ class Node:
 
     def _start_again(self, ended: subprocess.Popen[bytes], heir: subprocess.Popen[bytes]) -> None:
         ended.wait()
+        with contextlib.suppress(ProcessLookupError):  # the script may still wait to ask for migrations
+            os.killpg(ended.pid, signal.SIGKILL)
         dismiss(heir)
         time.sleep(_PAUSE_S)
         if self.process is ended:
