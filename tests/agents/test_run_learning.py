@@ -102,6 +102,15 @@ async def test_what_must_not_be_forgotten_is_in_the_profile_however_much_was_lea
     assert len(shown) == 20
 
 
+async def test_a_text_that_the_user_announced_teaches_nothing_of_them(deploy: Deploy, agents: Agents) -> None:
+    deployment = deploy(agents(clerk=CLERK), chat=SteppedChat())
+    await say(deployment, ANN, "I live in Lyon.", "ann-1")
+    await say(deployment, ANN, "Could you translate my letter?", "ann-1")
+    await say(deployment, ANN, "I live in Oslo, and I love the fjords.", "ann-1")
+    await say(deployment, ANN, "I like tea.", "ann-1")
+    assert await known(deployment) == [("ann", "Ann lives in Lyon", True), ("ann", "Ann likes tea", True)]
+
+
 async def test_a_task_in_the_profile_says_when_it_was_stated(deploy: Deploy, agents: Agents) -> None:
     chat = SteppedChat()
     deployment = deploy(agents(clerk=CLERK), chat=chat)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from retain.ingest.extraction import SourceMessage
-from retain.ingest.extractors.rule_extractor import facts_of
+from retain.ingest.extractors.rule_extractor import RuleExtractor, facts_of
 
 BROUGHT: tuple[str, ...] = (
     "Translate into German: I live in Paris.",
@@ -60,6 +60,21 @@ def test_a_text_that_is_brought_and_a_role_that_is_played_yield_no_facts(text: s
 @pytest.mark.parametrize(("text", "expected"), OWN, ids=[text for text, _ in OWN])
 def test_what_somebody_says_of_themselves_next_to_a_request_is_a_fact(text: str, expected: str) -> None:
     assert _facts(text) == [expected]
+
+
+async def test_a_text_that_was_announced_is_the_next_message_of_who_announced_it() -> None:
+    said = [
+        ("Bea", "Hi there! Can you proofread my essay?"),
+        ("assistant", "Sure. I live in a server."),
+        ("Tom", "I live in Oslo."),
+        ("Bea", "I was born in Kenya. I love running."),
+        ("Bea", "Thanks! I live in Rome."),
+        ("Bea", "I live in Paris, and I have lived there for years. Translate this: Bonjour."),
+        ("Bea", "I love tea."),
+    ]
+    messages = [SourceMessage(str(number), speaker, text) for number, (speaker, text) in enumerate(said)]
+    found = [fact.content for fact in await RuleExtractor().extract(messages)]
+    assert found == ["Tom lives in Oslo", "Bea lives in Rome", "Bea lives in Paris", "Bea likes tea"]
 
 
 @pytest.mark.timeout(30)

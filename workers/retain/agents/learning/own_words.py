@@ -8,11 +8,13 @@ from dataclasses import dataclass, field, replace
 from retain.agents.calls.run_request import RunRequest
 from retain.agents.calls.user import User
 from retain.agents.definitions import Learning
+from retain.agents.recollection import FENCE
 from retain.agents.runs.open_run import OpenRun
 from retain.agents.tools.known import UNNAMED, names_of
 from retain.identifiers import time_of
 from retain.ingest.extraction import ExtractedFact, SourceMessage, entity, subject_of
 from retain.ingest.extractors.selection import extractor
+from retain.ingest.speech.sentences import announces
 from retain.json_text import Json, read_own_json
 from retain.memory.facts import user_subject
 from retain.memory.recalled import without_recalled
@@ -82,7 +84,7 @@ async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> 
     user = run.user
     assert user is not None
     text = without_recalled(str(run.request.input)).encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
-    if not text.strip():
+    if not text.strip() or (method == "rules" and announces(_said_before(run))):
         return FoundFacts(())
     metered: list[_Metered] = []
 
@@ -96,6 +98,12 @@ async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> 
     )
     kept = tuple(_of_user(facts[:MAX_FACTS], user, speaker))
     return FoundFacts(kept, len(facts) - len(kept), sum((one.usage for one in metered), Usage()))
+
+
+def _said_before(run: OpenRun) -> str:
+    """Return what the user said last before the run's input, as far as its model read it; "" for nothing."""
+    earlier = [one.content for one in run.messages[:-1] if one.role == "user" and not one.content.startswith(FENCE)]
+    return earlier[-1] if earlier else ""
 
 
 def speaker_of(user: User) -> str:

@@ -9,7 +9,7 @@ from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, SourceMessage
 from retain.ingest.rules import RULES
 from retain.ingest.rules.rule import ExtractionRule, compiled
 from retain.ingest.speech.endings import endings
-from retain.ingest.speech.sentences import Clause, Statement, clause_of, statements
+from retain.ingest.speech.sentences import Clause, Statement, announces, clause_of, statements
 
 MAX_OBJECT = 240
 """Largest length of an object; a longer one was not understood."""
@@ -78,8 +78,18 @@ class RuleExtractor:
     local = True
 
     async def extract(self, messages: Sequence[SourceMessage]) -> list[ExtractedFact]:
-        """Return the facts that people state plainly about themselves. Raises nothing."""
-        return [fact for message in messages if not message.by_machine for fact in facts_of(message)]
+        """Return the facts that people state plainly about themselves, not in a text that they announced. Raises nothing."""
+        found: list[ExtractedFact] = []
+        announced = set[str]()
+        for message in messages:
+            if message.by_machine:
+                continue
+            if message.speaker not in announced:
+                found += facts_of(message)
+            announced.discard(message.speaker)
+            if announces(message.content):
+                announced.add(message.speaker)
+        return found
 
 
 def facts_of(message: SourceMessage) -> list[ExtractedFact]:

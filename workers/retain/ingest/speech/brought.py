@@ -7,7 +7,7 @@ rules take nothing from one, nor from what follows the opening of a play ("Act a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _FLAGS = re.IGNORECASE
 _TEXT = (
@@ -48,6 +48,7 @@ _STANDING = re.compile(
     r"\b(?:always|from now on|going forward|in (?:the )?future|every time|each time|whenever)\b", _FLAGS
 )
 """What is asked for ever asks for no work on a text that is here."""
+_FOLLOWED = re.compile(r":\s*\S")
 _MADE_UP = re.compile(
     rf"{_ASKED}(?:write|draft|compose|generate|create|make up|invent|tell)\b[^.!?\n]*\b(?:{_TEXT}|joke|tale|novel|scene|"
     r"haiku|limerick|rap|ad|slogan|greeting|invitation|testimonial|complaint)\b",
@@ -64,6 +65,17 @@ _PLAYED = re.compile(
 """The opening of a play: who says "I" from there on is somebody else."""
 
 
+_FEW_WORDS = 8
+"""So many words before a request are a greeting, and no text."""
+
+
+def announces_text(sentences: Sequence[str]) -> bool:
+    """Return whether a message asks for work on a text that is not in it: its sender's next message is that text."""
+    last = sentences[-1] if sentences else ""
+    brought = _BROUGHT.search(last) is not None and not _STANDING.search(last) and not _FOLLOWED.search(last)
+    return brought and sum(len(sentence.split()) for sentence in sentences[:-1]) <= _FEW_WORDS
+
+
 def own_sentences(sentences: Iterable[str]) -> list[str]:
     """Return the sentences before a text that the message brings, or a play that it opens, without requests for new texts.
 
@@ -75,7 +87,7 @@ def own_sentences(sentences: Iterable[str]) -> list[str]:
         if _PLAYED.search(sentence):
             return own
         if _BROUGHT.search(sentence) and not _STANDING.search(sentence):
-            follows = number + 1 < len(every) or re.search(r":\s*\S", sentence) is not None
+            follows = number + 1 < len(every) or _FOLLOWED.search(sentence) is not None
             return own if follows else []
         if not _MADE_UP.search(sentence):
             own.append(sentence)

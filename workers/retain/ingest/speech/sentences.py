@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from retain.ingest.speech.brought import own_sentences
+from retain.ingest.speech.brought import announces_text, own_sentences
 
 MAX_SENTENCE = 400
 """Longer sentences are not read: they seldom state something plainly."""
@@ -136,6 +136,11 @@ def statements(text: str) -> Iterator[Statement]:
         if _is_plain(sentence):
             pieces = [clause_of(part) for piece in _pieces(sentence) for part in _contrasted(piece)]
             yield Statement(clause_of(sentence), tuple(piece for piece in pieces if piece.text))
+
+
+def announces(text: str) -> bool:
+    """Return whether a message only announces a text that its sender's next message is: "Can you proofread my essay?"."""
+    return announces_text([*_sentences(_own_words(text))])
 
 
 def _own_words(text: str) -> str:
