@@ -63,7 +63,7 @@ def test_what_somebody_says_of_themselves_next_to_a_request_is_a_fact(text: str,
 
 
 async def test_a_text_that_was_announced_is_the_next_message_of_who_announced_it() -> None:
-    said = [
+    talk = [
         ("Bea", "Hi there! Can you proofread my essay?"),
         ("assistant", "Sure. I live in a server."),
         ("Tom", "I live in Oslo."),
@@ -72,7 +72,7 @@ async def test_a_text_that_was_announced_is_the_next_message_of_who_announced_it
         ("Bea", "I live in Paris, and I have lived there for years. Translate this: Bonjour."),
         ("Bea", "I love tea."),
     ]
-    messages = [SourceMessage(str(number), speaker, text) for number, (speaker, text) in enumerate(said)]
+    messages = [SourceMessage(str(number), speaker, text) for number, (speaker, text) in enumerate(talk)]
     found = [fact.content for fact in await RuleExtractor().extract(messages)]
     assert found == ["Tom lives in Oslo", "Bea lives in Rome", "Bea lives in Paris", "Bea likes tea"]
 

@@ -84,7 +84,7 @@ async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> 
     user = run.user
     assert user is not None
     text = without_recalled(str(run.request.input)).encode("utf-8", "replace")[:MAX_BYTES].decode("utf-8", "ignore")
-    if not text.strip() or (method == "rules" and announces(_said_before(run))):
+    if not text.strip() or (method == "rules" and announces(_written_before(run))):
         return FoundFacts(())
     metered: list[_Metered] = []
 
@@ -100,7 +100,7 @@ async def extract(run: OpenRun, method: str, model: Callable[[], ChatModel]) -> 
     return FoundFacts(kept, len(facts) - len(kept), sum((one.usage for one in metered), Usage()))
 
 
-def _said_before(run: OpenRun) -> str:
+def _written_before(run: OpenRun) -> str:
     """Return what the user said last before the run's input, as far as its model read it; "" for nothing."""
     earlier = [one.content for one in run.messages[:-1] if one.role == "user" and not one.content.startswith(FENCE)]
     return earlier[-1] if earlier else ""
