@@ -19,7 +19,7 @@ IDEMPOTENT = frozenset(
             "ingest_conversation",
             "import_memories",
         ),
-        *("start_reindex", "verify_memories", "erase_memories", "reseal_items"),
+        *("start_reindex", "verify_memories", "erase_memories", "reseal_items", "reseal_webhooks"),
         *("replay_error", "dismiss_error", "replay_delivery", "check_agent"),
     }
 )

@@ -206,7 +206,9 @@ CREATE_NOTHING = {
     ),
     **dict.fromkeys(("replay_error", "dismiss_error"), "end what is there"),
     **dict.fromkeys(("rotate_webhook", "replay_delivery"), "change or repeat what is there"),
-    **dict.fromkeys(("start_reindex", "start_restore", "erase_memories", "reseal_items"), "work on what is there"),
+    **dict.fromkeys(
+        ("start_reindex", "start_restore", "erase_memories", "reseal_items", "reseal_webhooks"), "work on what is there"
+    ),
     **dict.fromkeys(("advance_key_migration", "roll_back_key_migration", "backfill_keys"), "work on what is there"),
     "record_release": "a ledger of the deployment",
     "record_run_outcome": "goes with the run",

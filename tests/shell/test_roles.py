@@ -121,6 +121,7 @@ def test_viewers_change_nothing_and_only_owners_take_data_out_or_away() -> None:
         "DELETE /admin/tenants/{tenant}/keys/{key_id}",
         "GET /admin/tenants/{tenant}/webhooks",
         "POST /admin/tenants/{tenant}/webhooks",
+        "POST /admin/tenants/{tenant}/webhooks/reseal",
         "POST /admin/tenants/{tenant}/webhooks/{webhook_id}/rotate",
         "DELETE /admin/tenants/{tenant}/webhooks/{webhook_id}",
         "GET /admin/tenants/{tenant}/webhooks/{webhook_id}/deliveries",

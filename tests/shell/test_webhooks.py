@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import threading
 from collections.abc import Iterator
@@ -167,6 +168,40 @@ async def test_a_rotation_is_in_the_history_and_needs_a_bounded_time(acme: Worke
         "SELECT kind FROM mutation_log WHERE tenant_id = 'acme' AND kind GLOB 'webhook_*' ORDER BY number"
     )
     assert [row["kind"] for row in kinds] == ["webhook_created", "webhook_rotated"]
+
+
+async def test_secrets_are_sealed_again_with_a_new_key_and_stay_the_same(acme: Worker, shop: Shop) -> None:
+    first, other = await created(acme, shop), await created(acme, shop)
+    rotated = (await acme.request("POST", f"{WEBHOOKS}/{first['webhook_id']}/rotate")).content
+    old, new = acme.env.CREDENTIALS_KEY, base64.b64encode(bytes(32)).decode()
+    acme.env.CREDENTIALS_KEY, acme.env.PREVIOUS_CREDENTIALS_KEY = new, old
+    acme.restart()
+    for expected in (2, 0):
+        answer = await acme.request("POST", f"{WEBHOOKS}/reseal")
+        assert (answer.status, answer.content) == (200, {"resealed": expected, "unreadable": 0})
+    acme.env.PREVIOUS_CREDENTIALS_KEY = ""
+    acme.restart()
+    run = await acme.run("acme", "sdr", RUN)
+    got, wanted = set(), set()
+    for headers, body in shop.messages:
+        at_ms = int(headers["webhook-timestamp"]) * 1000
+        got.add(headers["webhook-signature"])
+        for secrets in ([rotated["secret"], first["secret"]], [other["secret"]]):
+            wanted.add(signed_headers(secrets, f"msg_{run['run_id']}", at_ms, body)["webhook-signature"])
+    assert got == wanted
+    kinds = await acme.rows("SELECT kind FROM mutation_log WHERE tenant_id = 'acme' AND kind = 'webhook_rotated'")
+    assert len(kinds) == 1
+
+
+async def test_a_secret_that_no_key_opens_keeps_no_other_from_being_sealed_again(acme: Worker, shop: Shop) -> None:
+    lost, _ = await created(acme, shop), await created(acme, shop)
+    foreign = """UPDATE webhooks SET secret = replace(secret, '"kid": "', '"kid": "x') WHERE webhook_id = ?"""
+    await acme.rows(foreign, lost["webhook_id"])
+    old = acme.env.CREDENTIALS_KEY
+    acme.env.CREDENTIALS_KEY, acme.env.PREVIOUS_CREDENTIALS_KEY = base64.b64encode(bytes(32)).decode(), old
+    acme.restart()
+    answer = await acme.request("POST", f"{WEBHOOKS}/reseal")
+    assert answer.content == {"resealed": 1, "unreadable": 1}
 
 
 async def test_deliveries_come_in_pages(acme: Worker, shop: Shop) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from retain.errors import Unavailable
 from retain.ports import Sql, SqlResult, SqlValue, Statement
 
-VERSION = 65
+VERSION = 66
 """The number of the last migration in `migrations/`: the schema that this code is written for."""
 
 _READ = "SELECT max(version) AS version, max(usable_from) AS usable_from FROM schema_versions"

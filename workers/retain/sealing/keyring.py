@@ -58,6 +58,14 @@ class Keyring:
         """Return the text sealed with the current key for the name under which it will be stored. Raises: as `read`."""
         return await seal_with(self._crypto, self._read(self._current), name, text)
 
+    def is_current(self, sealed: str) -> bool:
+        """Return whether the current key sealed a text. Raises: ValueError when it is not a sealed text; as `read`."""
+        try:
+            envelope: Any = read_json(sealed)
+            return bool(envelope["kid"] == self.key_id())
+        except (TypeError, LookupError) as error:
+            raise ValueError("the text is not sealed") from error
+
     async def open(self, name: str, sealed: str) -> str:
         """Return the text that is stored sealed under a name.
 

@@ -36,6 +36,10 @@ UPDATE webhooks SET secret = ?3,
   previous_secret = CASE WHEN ?4 > ?5 THEN secret END, previous_until_ms = CASE WHEN ?4 > ?5 THEN ?4 END
 WHERE tenant_id = ?1 AND webhook_id = ?2 RETURNING *
 """
+_RESEAL = """
+UPDATE webhooks SET secret = ?3, previous_secret = ?4, reseals = reseals + 1
+WHERE tenant_id = ?1 AND webhook_id = ?2 AND secret IS ?5 AND previous_secret IS ?6
+"""
 _DELETE = "DELETE FROM webhooks WHERE tenant_id = ? AND webhook_id = ? RETURNING webhook_id"
 
 
@@ -64,6 +68,14 @@ class WebhookPage:
 
     webhooks: Sequence[Webhook]
     cursor: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ResealedWebhooks:
+    """What was sealed again. unreadable: how many webhooks have a secret that no key of the deployment opens."""
+
+    resealed: int
+    unreadable: int
 
 
 def secret_name(webhook_id: str) -> str:
@@ -117,6 +129,29 @@ class Webhooks:
         if not rows:
             raise _unknown()
         return _webhook(rows[0]), secret
+
+    async def reseal(self, tenant_id: str) -> ResealedWebhooks:
+        """Seal the secrets of a tenant's webhooks with the current key, if an older one sealed them. Idempotent.
+
+        A secret that no key of the deployment opens stays as it is.
+        Raises: Misconfigured (code `credentials_key_missing`, `invalid_credentials_key`).
+        """
+        keys = self._keys()
+        resealed = unreadable = 0
+        for row in (await self._sql.run(_PAGE, tenant_id, "", MAX_WEBHOOKS)).rows:
+            name, before = secret_name(row["webhook_id"]), (row["secret"], row["previous_secret"])
+            try:
+                after = [
+                    one if one is None or keys.is_current(one) else await keys.seal(name, await keys.open(name, one))
+                    for one in before
+                ]
+            except ValueError:
+                unreadable += 1
+                continue
+            if (*after,) != before:
+                await self._sql.run(_RESEAL, tenant_id, row["webhook_id"], *after, *before)
+                resealed += 1
+        return ResealedWebhooks(resealed, unreadable)
 
     async def delete(self, tenant_id: str, webhook_id: str) -> None:
         """Delete a webhook: what it was not sent yet is not sent. Raises: NotFound (code `no_such_webhook`)."""

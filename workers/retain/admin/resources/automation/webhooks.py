@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 from pydantic import Field
@@ -18,7 +19,7 @@ from retain.routing.queries import Cursor, IdPageQuery, PageQuery, QueryString, 
 from retain.routing.requests import PathRequest, TypedRequest
 from retain.routing.route import Answer, Resource, Route
 from retain.webhooks.delivery_log import DeliveryStatus
-from retain.webhooks.endpoints import EVENTS, MAX_WEBHOOKS, WebhookEvent
+from retain.webhooks.endpoints import EVENTS, MAX_WEBHOOKS, ResealedWebhooks, WebhookEvent
 
 
 class WebhookBody(BodyModel):
@@ -59,6 +60,11 @@ async def rotate_webhook(context: AdminContext, request: TypedRequest[RotateSecr
     grace_ms = request.body.grace_minutes * 60_000
     webhook, secret = await context.webhooks().rotate(request.tenant_id, request.path["webhook_id"], grace_ms)
     return json_response({**webhook.to_json(), "secret": secret})
+
+
+async def reseal_webhooks(context: AdminContext, request: PathRequest) -> Response:
+    """Seal the secrets of the tenant's webhooks again, with the current key. They stay the same for those who receive."""
+    return json_response(asdict(await context.webhooks().reseal(request.tenant_id)))
 
 
 async def delete_webhook(context: AdminContext, request: PathRequest) -> Response:
@@ -147,6 +153,21 @@ RESOURCE: Resource[AdminContext] = Resource(
                 "invalid_tenant",
                 "unknown_tenant",
             ),
+        ),
+        Route(
+            "POST",
+            f"{_WEBHOOKS}/reseal",
+            reseal_webhooks,
+            needs="owner",
+            answers=(
+                Answer(
+                    200,
+                    '`{"resealed", "unreadable"}`: webhooks whose secrets an older key had sealed, and those with a secret'
+                    " that no key of the deployment opens, which stay as they are",
+                    model=ResealedWebhooks,
+                ),
+            ),
+            errors=("credentials_key_missing", "invalid_credentials_key", "invalid_tenant", "unknown_tenant"),
         ),
         Route(
             "DELETE",
