@@ -197,6 +197,17 @@ async def test_all_records_together_have_a_bound_and_the_log_counts_the_others(d
     assert read_first(chat).count(VALVE) == 2
 
 
+async def test_a_record_that_fills_the_bound_is_shortened_to_what_its_stamp_leaves(
+    deploy: Deploy, agents: Agents
+) -> None:
+    chat = SteppedChat()
+    deployment = deploy(remembering(agents, record_tokens=100, recall_tokens=100, min_score=0), chat=chat)
+    await deployment.seed("teller", [f"{VALVE} {MANUAL}"])
+    await deployment.run("teller", "At what pressure does the valve of the pump open?")
+    assert "UTC) " + VALVE in read_first(chat)
+    assert (await logged(deployment))["cut"].get("records", 0) == 0
+
+
 async def test_brackets_that_the_fence_escapes_count_for_the_bound_as_the_model_reads_them(
     deploy: Deploy, agents: Agents
 ) -> None:

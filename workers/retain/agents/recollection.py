@@ -119,7 +119,7 @@ def query_of(
 
 
 def recollected(hits: Sequence[Hit], query: str, config: MemoryConfig, bytes_per_token: float) -> list[Recollection]:
-    """Return the records that fit into `recall_tokens` together, in order; each takes at most `record_tokens`.
+    """Return the records that fit into `recall_tokens` together, in order; each line takes at most `record_tokens`.
 
     A longer one is shortened to the passage that fits the query best. The first that no longer fits ends the list.
     """
@@ -127,10 +127,15 @@ def recollected(hits: Sequence[Hit], query: str, config: MemoryConfig, bytes_per
     room = int(config.recall_tokens * bytes_per_token)
     most = min(room, int(config.record_tokens * bytes_per_token))
     for hit in hits:
-        text = excerpt(hit.record.content, query, most)
+        stamp_bytes = _bytes(Recollection(hit, "", shortened=False).line)
+        text = excerpt(hit.record.content, query, most - stamp_bytes)
         one = Recollection(hit, text, text != hit.record.content)
-        room -= len(one.line.encode("utf-8", "replace"))
+        room -= _bytes(one.line)
         if room < 0:
             break
         found.append(one)
     return found
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
