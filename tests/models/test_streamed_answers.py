@@ -11,6 +11,7 @@ from retain.json_text import Json
 from retain.models.chat import ChatReply, ToolCall, Usage
 from retain.models.providers import anthropic, anthropic_stream, openai, openai_stream, workers_ai
 from retain.models.providers.delivery import AnswerText, Delivery, without_thought
+from retain.models.providers.streamed_reasoning import StreamedReasoning
 from retain.server_sent_events import ServerSentEvent
 from tests.models.chat_contract import Heard
 
@@ -285,6 +286,31 @@ async def test_the_events_of_anthropic(events: list[object], expected: ChatReply
     heard = Heard()
     assert anthropic.from_wire(await anthropic_stream.assembled(sent(*events), Delivery(heard))) == expected
     assert heard.text == expected.content
+
+
+class Unjoined(str):
+    """A piece that fails when it is joined to what arrived before it: with every piece that takes time for all of them."""
+
+    __slots__ = ()
+
+    def __radd__(self, _: str) -> str:
+        raise AssertionError("joined before the end")
+
+    def __format__(self, _: str) -> str:
+        raise AssertionError("joined before the end")
+
+
+def test_what_a_model_thought_and_wrote_is_joined_once_at_the_end() -> None:
+    block = anthropic_stream.AnthropicStreamAnswer()
+    details = StreamedReasoning()
+    for kind in ("thinking", "text"):
+        block.take(event("content_block_start", index=0, content_block={"type": kind, kind: "0"}))
+        for piece in map(Unjoined, "12"):
+            block.take(event("content_block_delta", index=0, delta={"type": f"{kind}_delta", kind: piece}))
+    for piece in map(Unjoined, "012"):
+        details.add({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": piece}]})
+    assert block.whole()["content"] == [{"type": "thinking", "thinking": "012"}, {"type": "text", "text": "012"}]
+    assert details.whole() == {"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "012"}]}
 
 
 ANTHROPIC_FAILED: dict[str, tuple[list[object], type[RetainError], str]] = {

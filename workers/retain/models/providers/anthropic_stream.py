@@ -5,6 +5,7 @@ Source: https://docs.claude.com/en/docs/build-with-claude/streaming
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,8 +15,8 @@ from retain.models.providers.delivery import Delivery
 from retain.models.providers.openai_stream import until_ended
 from retain.server_sent_events import ServerSentEvent
 
-_Block = tuple[dict[str, Any], list[str]]
-"""A block, and the parts of its input."""
+_Block = tuple[dict[str, Any], defaultdict[str, list[str]]]
+"""A block as it began, and the pieces that its members have got since."""
 
 
 class AnthropicStreamAnswer:
@@ -39,7 +40,7 @@ class AnthropicStreamAnswer:
             case {"type": "message_start", "message": {"usage": dict(usage)}}:
                 self._usage |= usage
             case {"type": "content_block_start", "index": int(index), "content_block": dict(block)}:
-                self._open[index] = (dict(block), [])  # some servers number every block 0
+                self._open[index] = (dict(block), defaultdict(list))  # some servers number every block 0
                 self._blocks.append(self._open[index])
                 text = block.get("text")
                 return text if isinstance(text, str) and block.get("type") == "text" else ""
@@ -58,15 +59,15 @@ class AnthropicStreamAnswer:
         return ""
 
     def _add(self, added: _Block, delta: dict[str, Any]) -> str:
-        block, parts = added
+        block, pieces = added
         match delta:
             case {"type": "text_delta", "text": str(text)}:
-                block["text"] = f"{block.get('text') or ''}{text}"
+                pieces["text"].append(text)
                 return text
             case {"type": "input_json_delta", "partial_json": str(part)}:
-                parts.append(part)
+                pieces["input"].append(part)
             case {"type": "thinking_delta", "thinking": str(thought)}:
-                block["thinking"] = f"{block.get('thinking') or ''}{thought}"
+                pieces["thinking"].append(thought)
             case {"type": "signature_delta", "signature": str(signature)}:
                 block["signature"] = signature
             case {"type": "text_delta" | "input_json_delta"}:
@@ -75,13 +76,19 @@ class AnthropicStreamAnswer:
 
     def whole(self) -> dict[str, Any]:
         """Return the answer in its unstreamed form, with the input of each call as the JSON text that arrived."""
-        content = [{**block, "input": text} if (text := "".join(parts)) else block for block, parts in self._blocks]
         return {
             "role": "assistant",
-            "content": content,
+            "content": [_joined(block, pieces) for block, pieces in self._blocks],
             "stop_reason": self._stop_reason,
             "usage": self._usage,
         }
+
+
+def _joined(block: dict[str, Any], pieces: dict[str, list[str]]) -> dict[str, Any]:
+    """Return a block with its pieces: after what it began with, except an input, which begins as an empty object."""
+    texts = {name: "".join(parts) for name, parts in pieces.items()}
+    begun = {name: "" if name == "input" else block.get(name) or "" for name in texts}
+    return {**block, **{name: f"{begun[name]}{text}" for name, text in texts.items() if text}}
 
 
 async def assembled(events: AsyncIterator[ServerSentEvent], delivery: Delivery, secret: str = "") -> WireObject:

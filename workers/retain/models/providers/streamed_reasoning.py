@@ -19,7 +19,8 @@ class StreamedReasoning:
 
     def __init__(self) -> None:
         self._content: list[str] = []
-        self._details: list[dict[str, Any]] = []
+        self._details: list[tuple[dict[str, Any], dict[str, list[str]]]] = []
+        """Each with the pieces of its members that arrive in pieces."""
 
     def add(self, delta: WireObject) -> None:
         """Add what a delta has of it; another shape is ignored."""
@@ -31,17 +32,19 @@ class StreamedReasoning:
                 self._add_detail(detail)
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
-        last = self._details[-1] if self._details else {}
-        joined = [name for name in _JOINED if isinstance(detail.get(name), str) and isinstance(last.get(name), str)]
-        if not joined or any(last.get(name) != detail.get(name) for name in ("type", "index")):
-            self._details.append(dict(detail))
-            return
-        pieces = {name: last[name] + detail[name] for name in joined}
-        last |= {**{name: value for name, value in detail.items() if value is not None}, **pieces}
+        arrived = {name: detail[name] for name in _JOINED if isinstance(detail.get(name), str)}
+        last, pieces = self._details[-1] if self._details else ({}, {})
+        if not arrived.keys() & pieces.keys() or any(last.get(name) != detail.get(name) for name in ("type", "index")):
+            last, pieces = dict(detail), {}
+            self._details.append((last, pieces))
+        last |= {name: value for name, value in detail.items() if value is not None}
+        for name, text in arrived.items():
+            pieces.setdefault(name, []).append(text)
 
     def whole(self) -> dict[str, Any]:
         """Return it as the members of a whole message."""
         content = "".join(self._content)
-        return ({"reasoning_content": content} if content else {}) | (
-            {"reasoning_details": self._details} if self._details else {}
-        )
+        details = [
+            {**detail, **{name: "".join(texts) for name, texts in pieces.items()}} for detail, pieces in self._details
+        ]
+        return ({"reasoning_content": content} if content else {}) | ({"reasoning_details": details} if details else {})
