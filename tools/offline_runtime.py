@@ -63,7 +63,8 @@ def _config_home() -> dict[str, str]:
     Source: https://github.com/cloudflare/workers-sdk/blob/main/packages/workers-utils/src/global-wrangler-config-path.ts
     """
     usual = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / ".wrangler"
-    exists = next(path for path in (usual, *usual.parents) if path.exists())
+    # Not `Path.exists`, which fails where this user may not look.
+    exists = next(path for path in (usual, *usual.parents) if os.path.exists(path))  # noqa: PTH110
     return {} if exists == usual or os.access(exists, os.W_OK) else {"XDG_CONFIG_HOME": str(CACHE / "config")}
 
 

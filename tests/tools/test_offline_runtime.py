@@ -108,6 +108,24 @@ def test_wrangler_keeps_its_notes_in_the_checkout_only_where_it_may_not_make_its
     assert environment().get("XDG_CONFIG_HOME") == (str(CACHE / "config") if moved else None)
 
 
+def test_a_home_into_which_the_user_may_not_look_is_not_theirs(
+    installed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, stat = installed / "home", os.stat
+    home.mkdir()
+
+    def guarded(path: str | Path, **options: bool) -> os.stat_result:
+        if home in Path(path).parents:
+            raise PermissionError(path)
+        return stat(path, **options)
+
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    monkeypatch.setattr(os, "stat", guarded)
+    assert environment()["XDG_CONFIG_HOME"] == str(CACHE / "config")
+
+
 def _read_with_the_correction(folder: Path, content: str) -> subprocess.CompletedProcess[str]:
     entry = folder / "miniflare" / "dist" / "src" / "workers" / "core" / "entry.worker.js"
     entry.parent.mkdir(parents=True)
