@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from retain.errors import Misconfigured, Unavailable, UpstreamFailed
+from retain.models.embedders import openai
 from retain.models.embedders.openai import MAX_TEXTS, OpenAiEmbedder, from_wire
 from retain.models.embedders.static import StaticEmbedder
 from retain.models.embedding import Embedder
@@ -32,7 +33,7 @@ async def test_the_contract_of_embedders(
 
     async def interrupted() -> Embedder:
         server.fail(Failure(status=503), times=6, after=1)  # in the second batch, and in the next call
-        return OpenAiEmbedder(endpoint_of(server), model="text-embedding-test", dimensions=256, max_texts=100)
+        return OpenAiEmbedder(endpoint_of(server), model="text-embedding-test", dimensions=256)
 
     await EmbedderSuite.of(opened, failing, interrupted).cases()[name]()
 
@@ -58,9 +59,9 @@ async def test_the_request_names_model_and_format_and_no_dimensions(
 
 
 async def test_texts_over_the_batch_size_are_sent_in_several_requests(
-    server: ModelServer, endpoint_of: EndpointOf
+    server: ModelServer, embedder: OpenAiEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=2)
+    monkeypatch.setattr(openai, "MAX_TEXTS", 2)
     assert len(await embedder.embed(["a", "b", "", "c", "d", "e"])) == 6
     assert [received.body["input"] for received in server.received] == [["a", "b"], ["c", "d"], ["e"]]
 
@@ -75,19 +76,23 @@ async def test_blank_texts_alone_need_no_request(server: ModelServer, embedder: 
     assert server.received == []
 
 
-async def test_a_model_that_can_be_shortened_is_asked_for_the_dimensions(
+async def test_a_model_whose_vectors_are_too_long_is_asked_for_shorter_ones_from_then_on(
     server: ModelServer, endpoint_of: EndpointOf
 ) -> None:
-    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64, shorten=True)
-    [vector] = await embedder.embed(["one apple"])
-    assert (len(vector), server.received[0].body["dimensions"]) == (64, 64)
+    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64)
+    for _ in range(2):
+        [vector] = await embedder.embed(["one apple"])
+        assert len(vector) == 64
+    assert [received.body.get("dimensions") for received in server.received] == [None, 64, 64]
 
 
-async def test_a_model_that_cannot_be_shortened_refuses(server: ModelServer, endpoint_of: EndpointOf) -> None:
+async def test_of_a_model_that_cannot_be_shortened_the_length_is_reported(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
     server.matryoshka = False
-    with pytest.raises(UpstreamFailed) as caught:
-        await OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64, shorten=True).embed(["one apple"])
-    assert (caught.value.code, caught.value.details["upstream_code"]) == ("model_refused", "invalid_dimensions")
+    with pytest.raises(Misconfigured) as caught:
+        await OpenAiEmbedder(endpoint_of(server), model="m", dimensions=64).embed(["one apple"])
+    assert (caught.value.code, caught.value.details) == ("embedding_dimensions", {"expected": 64, "found": 256})
 
 
 async def test_vectors_of_another_length_than_the_index_are_refused(
@@ -101,9 +106,9 @@ async def test_vectors_of_another_length_than_the_index_are_refused(
 
 
 async def test_e3_a_failure_in_a_later_batch_is_an_error_not_some_vectors(
-    server: ModelServer, endpoint_of: EndpointOf
+    server: ModelServer, embedder: OpenAiEmbedder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    embedder = OpenAiEmbedder(endpoint_of(server), model="m", dimensions=256, max_texts=1)
+    monkeypatch.setattr(openai, "MAX_TEXTS", 1)
     server.fail(Failure(status=503), times=3, after=1)
     with pytest.raises(Unavailable):
         await embedder.embed(["one apple", "two pears"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from retain.errors import UpstreamFailed
+from retain.errors import Misconfigured, UpstreamFailed
 from retain.models.embedders.batches import checked, embed_in_batches
 from retain.models.openai_endpoint import OpenAiEndpoint, WireObject
 
@@ -25,25 +25,12 @@ Source: https://platform.openai.com/docs/api-reference/embeddings/create
 class OpenAiEmbedder:
     """Embeds through `POST {base_url}/embeddings`. Implements the `Embedder` port."""
 
-    def __init__(
-        self,
-        endpoint: OpenAiEndpoint,
-        *,
-        model: str,
-        dimensions: int,
-        shorten: bool = False,
-        max_texts: int = MAX_TEXTS,
-    ) -> None:
-        """Set the model and the length of its vectors.
-
-        shorten: ask the server for vectors of `dimensions`, for models trained to be shortened (text-embedding-3);
-            others refuse that. max_texts: most texts in one request, for servers that accept fewer.
-        """
+    def __init__(self, endpoint: OpenAiEndpoint, *, model: str, dimensions: int) -> None:
+        """Set the model and the length of its vectors."""
         self._endpoint = endpoint
         self._model = model
         self._dimensions = dimensions
-        self._shorten = shorten
-        self._max_texts = max_texts
+        self._shortens = False
 
     @property
     def model(self) -> str:
@@ -64,13 +51,32 @@ class OpenAiEmbedder:
             texts,
             self._embed,
             dimensions=self._dimensions,
-            max_texts=self._max_texts,
+            max_texts=MAX_TEXTS,
             max_characters=MAX_CHARACTERS,
         )
 
     async def _embed(self, batch: list[str]) -> list[list[float]]:
+        """Return the vectors of a batch. A model whose vectors are too long is asked for shorter ones from then on.
+
+        Most models refuse that, so it is not asked of one whose vectors fit.
+        Source: https://platform.openai.com/docs/guides/embeddings#reducing-embedding-dimensions
+        """
+        try:
+            return await self._asked(batch)
+        except Misconfigured as error:
+            found = error.details.get("found")
+            if self._shortens or not isinstance(found, int) or found < self._dimensions:
+                raise
+            try:
+                vectors = await self._asked(batch, shorten=True)
+            except UpstreamFailed:
+                raise error from None
+            self._shortens = True
+            return vectors
+
+    async def _asked(self, batch: list[str], *, shorten: bool = False) -> list[list[float]]:
         payload: dict[str, object] = {"model": self._model, "input": batch, "encoding_format": "float"}
-        if self._shorten:
+        if shorten or self._shortens:
             payload["dimensions"] = self._dimensions
         answer = await self._endpoint.post("/embeddings", payload)
         return from_wire(answer, count=len(batch), dimensions=self._dimensions)
