@@ -34,7 +34,7 @@ _UNFINISHED = re.compile(
     r"(?:^|\s)(?:to|of|for|with|in|at|on|by|and|or|the|a|an|my|from|about|every|very|like|not)$", re.IGNORECASE
 )
 _TAIL = re.compile(
-    r"(?:,? (?:too|as well|a (?:lot|bit|little)|(?:(?:all )?that |so |very |(?:(?:way|a bit|a little) )?too )?much|"
+    r"(?:,? (?:too|as well|a (?:lot|bit|little)|(?:(?:all )?that |so |very |way too )?much|"
     r"the most|the best|best|(?<!be )(?<!get )better|rather|most of all|more than anything|more|these days|lately|though|"
     r"tho|anyways?|(?<!ing )myself|in general|overall|for sure|please|thank you|to be honest|"
     r"I (?:do )?have to (?:admit|say)|actually|really|at all|any ?more|either|(?:right )?now|sometimes|"
