@@ -101,7 +101,8 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "uses",
-        r"(?:<I> <ADV>use|<IM> <ADV>using) (?P<object>(?=[A-Z])<ORG>)<END>",
+        r"(?:<I> <ADV>use|<IM> <ADV>using) "
+        r"(?P<object>(?!(?:It|He|She|They|This|That|These|My|Your|<LANGUAGE>|<DATED>s?)\b)(?=[A-Z])<ORG>)<END>",
         "uses",
         "{speaker} uses {object}",
         0.75,
