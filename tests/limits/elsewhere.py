@@ -41,6 +41,8 @@ TESTS: Mapping[str, str] = {
     "test_an_instance_has_a_bounded_number_of_schedules_that_have_not_ended",
     "retain.lifecycle.erasure.slices.MAX_UNITED": "tests/lifecycle/test_user_erasure.py::"
     "test_queries_are_united_however_many_they_are",
+    "retain.agents.tools.known.MAX_FORGOTTEN": "tests/agents/test_forget_memory.py::"
+    "test_other_arguments_are_refused_and_delete_nothing",
     "retain.agents.execution.asking.MAX_ANSWER_BYTES": "tests/agents/test_bad_answers.py::"
     "test_the_largest_answer_is_logged_and_reaches_d1",
     "retain.agents.execution.event_stream.MAX_FAILURES": "tests/agents/test_streams.py::"
