@@ -74,6 +74,7 @@ def bounds(model: type[BaseModel]) -> dict[str, tuple[Bound, ...]]:
                 "top_k": (5, 1, 20),
                 "profile": (None, None, None),
                 "facts": (False, None, None),
+                "forget": (False, None, None),
                 "learn": (None, None, None),
                 "min_score": (0.3, 0, 1),
                 "record_tokens": (500, 50, 20_000),
