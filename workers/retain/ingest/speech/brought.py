@@ -63,17 +63,15 @@ _PLAYED = re.compile(
     _FLAGS,
 )
 """The opening of a play: who says "I" from there on is somebody else."""
-
-
 _FEW_WORDS = 8
 """So many words before a request are a greeting, and no text."""
 
 
 def announces_text(sentences: Sequence[str]) -> bool:
     """Return whether a message asks for work on a text that is not in it: its sender's next message is that text."""
-    last = sentences[-1] if sentences else ""
-    brought = _BROUGHT.search(last) is not None and not _STANDING.search(last) and not _FOLLOWED.search(last)
-    return brought and sum(len(sentence.split()) for sentence in sentences[:-1]) <= _FEW_WORDS
+    *before, last = sentences or [""]
+    alone = sum(len(sentence.split()) for sentence in before) <= _FEW_WORDS
+    return alone and _asks_for_work(last) and not _FOLLOWED.search(last)
 
 
 def own_sentences(sentences: Iterable[str]) -> list[str]:
@@ -86,9 +84,13 @@ def own_sentences(sentences: Iterable[str]) -> list[str]:
     for number, sentence in enumerate(every):
         if _PLAYED.search(sentence):
             return own
-        if _BROUGHT.search(sentence) and not _STANDING.search(sentence):
+        if _asks_for_work(sentence):
             follows = number + 1 < len(every) or _FOLLOWED.search(sentence) is not None
             return own if follows else []
         if not _MADE_UP.search(sentence):
             own.append(sentence)
     return own
+
+
+def _asks_for_work(sentence: str) -> bool:
+    return _BROUGHT.search(sentence) is not None and not _STANDING.search(sentence)
