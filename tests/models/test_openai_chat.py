@@ -299,6 +299,17 @@ async def test_what_a_model_thought_is_sent_back_to_it_alone(server: ModelServer
     ]
 
 
+async def test_what_json_cannot_hold_of_what_a_model_thought_is_left_out(
+    server: ModelServer, endpoint_of: EndpointOf
+) -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "forecast", "arguments": "{}"}}
+    details = [{"type": "reasoning.text", "score": float("nan")}]
+    server.say(answer_with({"content": None, "reasoning_details": details, "tool_calls": [call]}))
+    model = CheckedChat(OpenAiChat(endpoint_of(server), model="thinker"))
+    reply = await model.complete(ChatRequest([ChatMessage("user", "?")], [FORECAST]))
+    assert reply.tool_calls == (ToolCall("1", "forecast", {}),)
+
+
 def test_what_was_thought_before_an_answer_in_words_is_not_kept() -> None:
     assert from_wire(answer_with({"content": "hello", "reasoning_content": "Hm."})) == ChatReply("hello")
 

@@ -80,5 +80,13 @@ def _usable_call(call: ToolCall, taken: set[str], turn: int, number: int) -> Too
         number += 1
     name = _OTHER.sub("_", call.name)[:_MAX_NAME]
     problem = None if call.problem is None else valid_text(call.problem)
-    reasoning = None if call.reasoning is None else valid_json(call.reasoning)
-    return ToolCall(call_id, name, valid_json(call.arguments), problem, reasoning)
+    return ToolCall(call_id, name, valid_json(call.arguments), problem, _kept(call.reasoning))
+
+
+def _kept(reasoning: JsonObject | None) -> JsonObject | None:
+    """Return what a call's server wants back, None for nothing, and for numbers that JSON does not have."""
+    try:
+        json.dumps(reasoning, allow_nan=False)
+    except ValueError:
+        return None
+    return None if reasoning is None else valid_json(reasoning)
