@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from retain.ingest.extraction import ExtractedFact, SourceMessage
 from retain.ingest.extractors.rule_extractor import RuleExtractor, facts_of
-from retain.ingest.rules import RULES
-from retain.ingest.rules.rule import ExtractionRule, compiled
+from retain.ingest.languages.english import ENGLISH
+from retain.ingest.languages.rule import ExtractionRule
 from retain.ingest.speech.sentences import MAX_SENTENCE
 
 FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
@@ -376,10 +376,10 @@ def test_an_ended_or_denied_state_is_never_the_positive_fact(text: str, expected
     assert sorted(f"{fact.predicate}={fact.object}" for fact in _facts(text)) == sorted(expected)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+@pytest.mark.parametrize("rule", ENGLISH.rules, ids=[rule.name for rule in ENGLISH.rules])
 def test_the_sentence_for_what_has_ended_says_so(rule: ExtractionRule) -> None:
     if rule.can_end:
-        assert "no longer" in rule.ended_phrase
+        assert "no longer" in ENGLISH.ended_phrase(rule.phrase)
 
 
 @pytest.mark.parametrize("text", NOTHING)
@@ -387,11 +387,11 @@ def test_what_is_not_plainly_stated_yields_no_facts(text: str) -> None:
     assert [fact.content for fact in _facts(text)] == []
 
 
-@pytest.mark.parametrize("rule", RULES, ids=[rule.name for rule in RULES])
+@pytest.mark.parametrize("rule", ENGLISH.rules, ids=[rule.name for rule in ENGLISH.rules])
 def test_every_rule_is_tested_and_is_never_certain(rule: ExtractionRule) -> None:
     assert 0 < rule.confidence < 1
     texts = [text.replace("\u2019", "'").rstrip(".!") for text, _ in (*FACTS, *OVER)]
-    assert any(compiled(rule.pattern).search(text) for text in texts)
+    assert any(ENGLISH.pattern(rule).search(text) for text in texts)
 
 
 def test_facts_tasks_events_and_instructions_get_their_kind() -> None:

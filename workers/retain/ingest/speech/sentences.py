@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from retain.ingest.languages import LANGUAGES
+from retain.ingest.languages.language import Language, Speech
 from retain.ingest.speech.brought import announces_text, own_sentences
 
 MAX_SENTENCE = 400
@@ -55,63 +57,8 @@ _QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
 _MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
 _SENTENCE = re.compile(r"""(?<=[.!?…])["')\]]*\s+(?=\S)|\n+""")
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|No|approx)|\b[A-Z])\.$")
-_ASKING = re.compile(
-    r"(?:(?:and|but|so|or|ok|okay|hey|hi|well),? )*(?:who|whom|whose|what|when|where|why|how|which|do|does|did|is|are|am|"
-    r"was|were|can|could|will|would|shall|should|have you|has|had|may|might)\b",
-    _FLAGS,
-)
-_HEDGED = re.compile(
-    r"\b(?:if|unless|whether|would|wouldn't|could|couldn't|might|maybe|perhaps|probably|possibly|wish|wished|hope|"
-    r"suppose|supposing|imagine|pretend|pretending|hypothetically|assume|assuming|let's say|guess|doubt|kidding|joking|"
-    r"joke|sarcasm|dreamt|dreamed|what if|as though|in case|not sure|unsure|supposedly|allegedly|fictional|"
-    r"(?<!\bI )(?<!\bwe )used to|character|lyrics|novel|role-?play|for example|e\.g|for instance|template|"
-    r"placeholder)\b|\bmay\b(?! \d)|\bI'd\b",
-    _FLAGS,
-)
-_PERSONAL = re.compile(
-    r"\b(?:I|I'm|Im|my|me|we|our|always|never|ever|from now on|from here on|going forward|future)\b", _FLAGS
-)
-"""Words without which nobody speaks about themselves or what they want: most sentences have none of them."""
-_MAY_IS_A_MONTH = re.compile(r"\bMay\b")
 _AFTER_LETTERS = re.compile(r"[\W_]*\Z")
 """The end of a sentence, with its mark among whatever else is there: "?", "?\U0001f914", "?!~"."""
-_REPORTED = re.compile(
-    r"\b(?:goes|went)[,:]|\b(?:was|were) (?:all |just )?like(?:,| (?:I|my|we)\b)|(?:\bis|\bare|'s|'re) (?:all |just )?like,|"
-    r"\b(?:said|says|saying|told (?:me|him|her|us|them)|tells|asked|asks|wrote|writes|claims?|claimed|according to|"
-    r"quot(?:e|es|ed|ing)|thinks|thought|believes|believed|heard|overheard|reads|replied|replies|answered|announced|"
-    r"insists|insisted)\b",
-    _FLAGS,
-)
-_NEGATED = re.compile(
-    r"\b(?:not|never|no|nor|neither|none|nobody|nothing|nowhere|hardly|barely|without|cannot|cant|dont|doesnt|didnt|"
-    r"isnt|wasnt|wont)\b|n't\b",
-    _FLAGS,
-)
-_CONJUNCTION = "(?:and|but|so|because|since|although|though|while|whereas|or|yet|plus|also|as)"
-_CLAUSE = re.compile(
-    rf"(?:\s*[,;:]|\s+-)?\s+(?:{_CONJUNCTION} )*(?=(?:I|I'm|I've|my|we|we're|we've|our|he|she|they|you|it|it's|there|please|"
-    r"remind me|call me|from now on|going forward)\b)",
-    _FLAGS,
-)
-_JOINING = re.compile(rf"[,;:]|\s-\s|\b{_CONJUNCTION}\s*$", _FLAGS)
-_CONTRAST = re.compile(
-    r"(?:\s*[,;]\s*(?:(?:and|but) )?|\s+-+\s+|\s+(?:and|but) )(?P<other>not "
-    r"(?!(?:(?:in|at|for|from|as|with|to) )?(?:all|always|any|any ?more|by|certain|currently|even|ever|exactly|far|if|just|"
-    r"lately|least|less|like|long|many|more|most|much|necessarily|now|often|on|one|only|quite|real|really|right|since|so|"
-    r"sure|that|then|these|this|today|too|true|until|usually|very|when|where|which|while|who|yet|your|"
-    r"(?:a|an|the) (?:bit|chance|hundred|least|little|lot|million|moment|slightest|thousand))\b)"
-    r"[^\s,;:!?]+(?: [^\s,;:!?]+){0,4})[\s.!\u2026-]*$",
-    _FLAGS,
-)
-"""The end of a piece that says what is not so instead: ", not Paris". Without what denies all of it: ", not really"."""
-_LEAD = re.compile(
-    r"(?:(?:hi|hello|hey|hiya|well|yes|yeah|yep|yup|no|nope|ok|okay|oh|ah|so|and|but|also|plus|actually|btw|by the way|"
-    r"anyway|honestly|fyi|right|sure|great|cool|nice|thanks|thank you|sorry|please note(?: that)?|note that|"
-    r"I meant(?: to say)?(?: that)?|I mean(?= ?,)|just so you know|as you know|as I told you|remember that|"
-    r"good (?:morning|afternoon|evening)|dear \w+|"
-    r"nice to meet you|(?:there|everyone|all|again|see|look|listen)(?=[,.!:]))\b[\s,.!:;-]*)+",
-    _FLAGS,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,16 +73,23 @@ class Clause:
 class Statement:
     """A sentence that states something plainly. whole: without introductory words. clauses: its pieces."""
 
+    language: Language
     whole: Clause
     clauses: tuple[Clause, ...]
 
 
 def statements(text: str) -> Iterator[Statement]:
-    """Yield what the text states plainly about its speaker, in order. What is not plain is left out."""
+    """Yield what the text states plainly about its speaker, in order. What is not plain is left out.
+
+    A sentence is read in each language in which it may speak of somebody: "me" is English, and French.
+    """
     for sentence in own_sentences(_sentences(_own_words(text))):
-        if _is_plain(sentence):
-            pieces = [clause_of(part) for piece in _pieces(sentence) for part in _contrasted(piece)]
-            yield Statement(clause_of(sentence), tuple(piece for piece in pieces if piece.text))
+        for language in LANGUAGES:
+            speech = language.speech
+            if _is_plain(sentence, speech):
+                parts = [part for piece in _pieces(sentence, speech) for part in _contrasted(piece, speech)]
+                clauses = [clause_of(part, speech) for part in parts]
+                yield Statement(language, clause_of(sentence, speech), tuple(one for one in clauses if one.text))
 
 
 def announces(text: str) -> bool:
@@ -176,14 +130,14 @@ def _sentences(text: str) -> Iterator[str]:
         yield pending
 
 
-def _is_plain(sentence: str) -> bool:
-    return _PERSONAL.search(sentence) is not None and not (
+def _is_plain(sentence: str, speech: Speech) -> bool:
+    return speech.personal.search(sentence) is not None and not (
         len(sentence) > MAX_SENTENCE
         or "?" in _end_of(sentence)
-        or _ASKING.match(sentence)
+        or speech.asking.match(sentence)
         or _MARKS.search(sentence)
-        or _HEDGED.search(_MAY_IS_A_MONTH.sub("", sentence))
-        or _REPORTED.search(sentence)
+        or speech.hedged.search(sentence)
+        or speech.reported.search(sentence)
     )
 
 
@@ -192,27 +146,27 @@ def _end_of(sentence: str) -> str:
     return "" if found is None else found[0]
 
 
-def _pieces(sentence: str) -> Iterator[str]:
+def _pieces(sentence: str, speech: Speech) -> Iterator[str]:
     """Yield the pieces of a sentence, cut where a new subject begins after a comma, a dash or a conjunction."""
     start = 0
-    for cut in _CLAUSE.finditer(sentence):
-        if cut.start() > start and _JOINING.search(cut[0]):
+    for cut in speech.new_subject.finditer(sentence):
+        if cut.start() > start and speech.joined.search(cut[0]):
             yield sentence[start : cut.start()]
             start = cut.end()
     yield sentence[start:]
 
 
-def _contrasted(piece: str) -> Iterator[str]:
+def _contrasted(piece: str, speech: Speech) -> Iterator[str]:
     """Yield the piece, in two parts if it ends with what it corrects: "I live in Rome" and "not Paris"."""
-    cut = _CONTRAST.search(piece)
+    cut = None if speech.contrast is None else speech.contrast.search(piece)
     yield piece if cut is None else piece[: cut.start()]
     if cut is not None:
         yield cut["other"]
 
 
-def clause_of(text: str) -> Clause:
+def clause_of(text: str, speech: Speech) -> Clause:
     """Return a piece of a statement as a clause."""
-    lead = _LEAD.match(text)
+    lead = speech.lead.match(text)
     rest = text[lead.end() :] if lead else text
     rest = rest.strip().rstrip(".!…;,: ")
-    return Clause(rest, _NEGATED.search(rest) is not None)
+    return Clause(rest, speech.negated.search(rest) is not None)

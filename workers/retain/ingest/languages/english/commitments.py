@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.ingest.rules.rule import ExtractionRule
+from retain.ingest.languages.rule import ExtractionRule
 
 RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(

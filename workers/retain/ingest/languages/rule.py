@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from functools import cache
 from typing import Literal
 
-from retain.ingest.rules.vocabulary import PARTS
 from retain.memory.records.record import Kind
 
 Reading = Literal["plain", "thing", "deed"]
@@ -44,22 +41,3 @@ class ExtractionRule:
     def can_end(self) -> bool:
         """Whether what the rule finds can end or be denied."""
         return self.kind == "fact" and self.denial == "refused" and not (self.lasting or self.whole or self.anywhere)
-
-    @property
-    def ended_phrase(self) -> str:
-        """The sentence for a fact that has ended."""
-        return _ENDED.sub(_no_longer, self.phrase, count=1)
-
-
-_ENDED = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{\w+\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+|\{be\})")
-
-
-def _no_longer(found: re.Match[str]) -> str:
-    verb = found["verb"]
-    return f"{found['subject']} {verb} no longer" if verb in {"is", "{be}"} else f"{found['subject']} no longer {verb}"
-
-
-@cache
-def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a rule's pattern, compiled with its parts filled in."""
-    return re.compile(re.sub(r"<([A-Z]+)>", lambda place: PARTS[place[1]], pattern))

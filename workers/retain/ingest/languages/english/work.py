@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.ingest.rules.rule import ExtractionRule
+from retain.ingest.languages.rule import ExtractionRule
 
 _NO_SUBJECT = (
     r"(?!(?:for|in|at|on|abroad|hard|the|to|it|with|from|how|all|every|this|that|a|an|and|my|so|better|best|more|less|"

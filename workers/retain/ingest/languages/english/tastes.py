@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from retain.ingest.rules.rule import ExtractionRule
+from retain.ingest.languages.rule import ExtractionRule
 
 _NO_AMOUNT = (
     r"(?!(?:much|many|enough|a lot|lots|tons|nearly|as|so|well|properly|that|it|too|very|at|in|on|out|before|after|when|"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Literal
+
+from retain.ingest.languages.language import Ending
 
 _FLAGS = re.IGNORECASE
 _SUBJECT = r"(?P<subject>I|we)"
@@ -22,15 +22,17 @@ _LIMITED = (
 _STOPPED = r"(?: have| '?ve|'ve)?(?: just| recently| finally| already| now)* (?:stopped|quit|given up|gave up|ceased)"
 _FEW = 4
 """Words of something that somebody stopped taking: more are about something else."""
+AFTER_ENDED = re.compile(
+    r"\s*(?:$|[.,;:!)(]|-\s|\b(?:and|but|since|now|because|so|as of|after|due|though|either|at all|"
+    r"currently|daily|to|any ?more|"
+    r"last|this|yesterday|today|recently|(?:a|an|one|two|three|some) \w+ ago|in (?:\d|January|February|March|April|May|June|"
+    r"July|August|September|October|November|December)|"
+    r"any longer|for my|against my)\b)",
+    re.IGNORECASE,
+)
+"""What may follow the object of a fact that is over."""
+_PHRASE = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{\w+\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+|\{be\})")
 _STILL = re.compile(r"\b(?:still|again|yet)\b", _FLAGS)
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """What a clause ends or denies. positive: the clause that states it. kind: `denied` if it may never have been so."""
-
-    positive: str
-    kind: Literal["ended", "denied"]
 
 
 def endings(clause: str, sentence: str) -> Iterator[Ending]:
@@ -47,6 +49,16 @@ def endings(clause: str, sentence: str) -> Iterator[Ending]:
         if match is not None:
             yield from (Ending(text, "denied") for text in positive(match))
             return
+
+
+def ended_phrase(phrase: str) -> str:
+    """Return the sentence for a fact that has ended, from a rule's for one that holds."""
+    return _PHRASE.sub(_no_longer, phrase, count=1)
+
+
+def _no_longer(found: re.Match[str]) -> str:
+    verb = found["verb"]
+    return f"{found['subject']} {verb} no longer" if verb in {"is", "{be}"} else f"{found['subject']} no longer {verb}"
 
 
 def _joined(*names: str) -> Callable[[re.Match[str]], Iterator[str]]:

@@ -1,0 +1,12 @@
+"""The rules of extraction, by language.
+
+A rule skips what it does not understand with certainty: recall still finds a missed fact in the message itself, while a
+wrong one misleads. When two rules find the same fact, the earlier one counts.
+"""
+
+from __future__ import annotations
+
+from retain.ingest.languages.english import ENGLISH
+from retain.ingest.languages.language import Language
+
+LANGUAGES: tuple[Language, ...] = (ENGLISH,)
