@@ -16,7 +16,7 @@ MAX_OBJECT = 240
 
 
 class RuleExtractor:
-    """Implements `Extractor` by the table of rules. Reads English; finds no facts in other languages."""
+    """Implements `Extractor` by the table of rules. Reads the languages that have rules; finds no facts in others."""
 
     batch = 100
     local = True

@@ -7,6 +7,8 @@ wrong one misleads. When two rules find the same fact, the earlier one counts.
 from __future__ import annotations
 
 from retain.ingest.languages.english import ENGLISH
+from retain.ingest.languages.french import FRENCH
+from retain.ingest.languages.german import GERMAN
 from retain.ingest.languages.language import Language
 
-LANGUAGES: tuple[Language, ...] = (ENGLISH,)
+LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN, FRENCH)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, cached_property
 from typing import Literal
 
 from retain.ingest.languages.rule import ExtractionRule
@@ -13,6 +13,34 @@ from retain.ingest.languages.rule import ExtractionRule
 MAX_THING_WORDS = 8
 _WORDS = re.compile(r"[\w'&/+.-]+")
 _PART = re.compile(r"<([A-Z]+)>")
+
+
+class Expression:
+    """A regular expression without case, compiled when it is first used: most deployments are spoken to in one language."""
+
+    def __init__(self, text: str) -> None:
+        """Take the expression as text. Raises nothing, whatever it is."""
+        self._text = text
+
+    @cached_property
+    def _pattern(self) -> re.Pattern[str]:
+        return re.compile(self._text, re.IGNORECASE)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """Return the match at the beginning of a text. Raises: re.error when it is no expression, as the others."""
+        return self._pattern.match(text)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the first match in a text."""
+        return self._pattern.search(text)
+
+    def finditer(self, text: str) -> Iterator[re.Match[str]]:
+        """Yield all matches in a text."""
+        return self._pattern.finditer(text)
+
+    def without(self, text: str) -> str:
+        """Return the text without what matches."""
+        return self._pattern.sub("", text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +61,15 @@ class Speech:
     contrast: the end of a piece that says what is not so instead (group `other`), None to read none.
     """
 
-    personal: re.Pattern[str]
-    asking: re.Pattern[str]
-    hedged: re.Pattern[str]
-    reported: re.Pattern[str]
-    negated: re.Pattern[str]
-    lead: re.Pattern[str]
-    new_subject: re.Pattern[str]
-    joined: re.Pattern[str]
-    contrast: re.Pattern[str] | None = None
+    personal: Expression
+    asking: Expression
+    hedged: Expression
+    reported: Expression
+    negated: Expression
+    lead: Expression
+    new_subject: Expression
+    joined: Expression
+    contrast: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,23 +82,23 @@ class Things:
     ends.
     """
 
-    ends: tuple[re.Pattern[str], ...]
-    none: re.Pattern[str]
-    definite: re.Pattern[str]
-    pointing: re.Pattern[str]
-    unfinished: re.Pattern[str]
-    deed_ends: re.Pattern[str]
+    ends: tuple[Expression, ...]
+    none: Expression
+    definite: Expression
+    pointing: Expression
+    unfinished: Expression
+    deed_ends: Expression
 
     def thing(self, text: str) -> str | None:
         """Return the thing that a text begins with, None if there is none."""
         for end in self.ends:
-            text = end.sub("", text)
+            text = end.without(text)
         text = text.strip(" ,.'")
         return text if self._is_thing(text) else None
 
     def deed(self, text: str) -> str:
         """Return what a text says to do."""
-        return self.deed_ends.sub("", text)
+        return self.deed_ends.without(text)
 
     def _is_thing(self, text: str) -> bool:
         words = _WORDS.findall(text)
@@ -97,7 +125,7 @@ class Language:
     parts: Mapping[str, str]
     rules: tuple[ExtractionRule, ...]
     endings: Callable[[str, str], Iterator[Ending]]
-    after_ended: re.Pattern[str]
+    after_ended: Expression
     ended_phrase: Callable[[str], str]
     names: Mapping[str, str] = field(default_factory=dict)
 

@@ -40,10 +40,13 @@ _BROUGHT = re.compile(
     rf"(?:here(?:'s| is| are)|this is|below|the following|given|consider|look at|read|see)\b{_NO_TEXT}[^.!?\n]*:\s*$|"
     rf"(?:my |the |original |first )*{_TEXT}(?: \d+)?\s*:)|"
     r"\b(?:\u00fcbersetz|korrigier|traduis|traduire|traduisez|corrige|traduce|traduci|traduz|vertaal|\u043f\u0435\u0440\u0435\u0432\u0435\u0434)"
-    r"|\u7ffb\u8bd1|\u7ffb\u8b6f|\u8a33\u3057",
+    r"|\u7ffb\u8bd1|\u7ffb\u8b6f|\u8a33\u3057"
+    r"|\b(?:formulier|reformule|r\u00e9sume[zr]?\b|fasse? (?:den|das|die|diesen|folgende))|"
+    r"\b(?:hier (?:ist|kommt)|das ist|voici|voil\u00e0|c'est) (?:mein\w*|der|die|das|mon|ma|le|la) (?:\w+ )?"
+    r"(?:text|aufsatz|brief|entwurf|e-?mail|lebenslauf|anschreiben|gedicht|texte|lettre|essai|r\u00e9daction|brouillon|cv|po\u00e8me)\b",
     _FLAGS,
 )
-"""A request to work on a text, in English, or to translate or correct one in other languages."""
+"""A request to work on a text: in English in many words, in other languages in a few."""
 _STANDING = re.compile(
     r"\b(?:always|from now on|going forward|in (?:the )?future|every time|each time|whenever)\b", _FLAGS
 )

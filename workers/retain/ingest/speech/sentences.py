@@ -40,22 +40,26 @@ _ROLES = frozenset(
 )  # fmt: skip
 _HEADINGS = frozenset(
     {
-        "a", "about", "actually", "address", "age", "allergies", "also", "anniversary", "announcement", "anyway",
-        "aside", "big", "birthday", "breaking", "btw", "by", "clarification", "clear", "context", "correction", "dear",
-        "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts", "final", "first", "from",
-        "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey", "hi", "home", "i",
-        "important", "in", "info", "information", "job", "just", "last", "me", "mobile", "my", "name", "nb", "new",
-        "news", "next", "note", "notice", "now", "oh", "on", "once", "one", "our", "p.s", "personal", "phone", "plan",
-        "please", "point", "postscript", "ps", "quick", "random", "recap", "reminder", "sad", "second", "short", "side",
-        "small", "so", "status", "still", "summary", "the", "then", "thing", "things", "third", "to", "today", "true",
-        "truth", "update", "updates", "we", "well", "work",
+        "a", "about", "actually", "address", "adresse", "age", "allergies", "also", "anniversary", "announcement",
+        "anyway", "aside", "au", "big", "birthday", "breaking", "btw", "by", "clarification", "clear", "context",
+        "correction", "dear", "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts",
+        "final", "first", "from", "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey",
+        "hi", "hinweis", "home", "i", "important", "in", "info", "information", "job", "just", "kurz", "last", "ma",
+        "me", "mein", "meine", "mise", "mobile", "mon", "my", "nachtrag", "name", "nb", "new", "news", "next", "note",
+        "notice", "now", "oh", "on", "once", "one", "our", "p.s", "personal", "petit", "phone", "plan", "please",
+        "point", "postscript", "précision", "ps", "quick", "random", "rappel", "recap", "reminder", "sad", "second",
+        "short", "side", "small", "so", "status", "still", "summary", "the", "then", "thing", "things", "third", "to",
+        "today", "true", "truth", "update", "updates", "we", "well", "wichtig", "work", "zur", "übrigens",
     }
 )  # fmt: skip
-"""First words of heads that introduce the writer's words: "By the way:", "Quick update:", "My address:", "PS:"."""
+"""First words of heads that introduce the writer's words: "By the way:", "Quick update:", "My address:", "Au fait :"."""
 _NAME_WORD = re.compile(r"(?:[A-Z][\w.'-]*|\d+|(?:van|von|der|de|di|da|del|bin|al|la)|\(.*\))")
 _QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
 _MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
-_SENTENCE = re.compile(r"""(?<=[.!?…])["')\]]*\s+(?=\S)|\n+""")
+_SENTENCE = re.compile(
+    r"""(?<=[.!?…])["')\]]*(?!(?<=\d\.)\s+(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))\s+(?=\S)|\n+"""
+)
+"""After a number and its full stop a German month follows: "am 3. Mai"."""
 _ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|No|approx)|\b[A-Z])\.$")
 _AFTER_LETTERS = re.compile(r"[\W_]*\Z")
 """The end of a sentence, with its mark among whatever else is there: "?", "?\U0001f914", "?!~"."""

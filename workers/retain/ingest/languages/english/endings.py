@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
-from retain.ingest.languages.language import Ending
+from retain.ingest.languages.language import Ending, Expression
 
 _FLAGS = re.IGNORECASE
 _SUBJECT = r"(?P<subject>I|we)"
@@ -22,17 +22,16 @@ _LIMITED = (
 _STOPPED = r"(?: have| '?ve|'ve)?(?: just| recently| finally| already| now)* (?:stopped|quit|given up|gave up|ceased)"
 _FEW = 4
 """Words of something that somebody stopped taking: more are about something else."""
-AFTER_ENDED = re.compile(
+AFTER_ENDED = Expression(
     r"\s*(?:$|[.,;:!)(]|-\s|\b(?:and|but|since|now|because|so|as of|after|due|though|either|at all|"
     r"currently|daily|to|any ?more|"
     r"last|this|yesterday|today|recently|(?:a|an|one|two|three|some) \w+ ago|in (?:\d|January|February|March|April|May|June|"
     r"July|August|September|October|November|December)|"
     r"any longer|for my|against my)\b)",
-    re.IGNORECASE,
 )
 """What may follow the object of a fact that is over."""
 _PHRASE = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{\w+\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+|\{be\})")
-_STILL = re.compile(r"\b(?:still|again|yet)\b", _FLAGS)
+_STILL = Expression(r"\b(?:still|again|yet)\b")
 
 
 def endings(clause: str, sentence: str) -> Iterator[Ending]:
@@ -111,11 +110,11 @@ def _owning(match: re.Match[str]) -> Iterator[str]:
     yield f"{match['subject']} own {article} {match['rest']}"
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern.replace("<SUBJECT>", _SUBJECT), _FLAGS)
+def _compiled(pattern: str) -> Expression:
+    return Expression(pattern.replace("<SUBJECT>", _SUBJECT))
 
 
-_ENDED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[str]]], ...] = (
+_ENDED: tuple[tuple[Expression, Callable[[re.Match[str]], Iterator[str]]], ...] = (
     (_compiled(r"<SUBJECT>(?:'m| am|'re| are) no longer (?!than\b)(?P<rest>.+)$"), _being),
     (_compiled(r"<SUBJECT> no longer (?!than\b)(?P<verb>.+)$"), _joined("subject", "verb")),
     (
@@ -147,7 +146,7 @@ _ENDED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[str]]], 
     ),
     (_compiled(r"<SUBJECT>(?:'ve| have)?(?: just| recently| finally)? sold (?:my|our) (?P<rest>.+)$"), _owning),
 )
-_DENIED: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Iterator[str]]], ...] = (
+_DENIED: tuple[tuple[Expression, Callable[[re.Match[str]], Iterator[str]]], ...] = (
     (_compiled(rf"<SUBJECT>(?:'m| am|'re| are) not {_LIMITED}(?P<rest>.+)$"), _being),
     (_compiled(rf"<SUBJECT>(?: do not| don't| dont) {_LIMITED}(?P<verb>.+)$"), _joined("subject", "verb")),
     (

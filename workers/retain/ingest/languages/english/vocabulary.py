@@ -128,7 +128,8 @@ PARTS: Mapping[str, str] = {
     "DO": (
         "(?:add|address|answer|ask|assume|avoid|book|buy|call|change|charge|check|cite|confirm|consult|contact|delete|"
         "deliver|discuss|email|end|escalate|explain|format|give(?! up)|greet|include|inform|invite|keep|let|list|make|"
-        "mention|message|name|notify|offer|order|pay|phone|propose|provide|put|quote|recommend|refer|refund|remind|reply|reserve|"
+        "mention|message|name|notify|offer|order|pay|phone|propose|provide|put|quote|recommend|refer|refund|remind|"
+        "reply|reserve|"
         "respond|round|schedule|send|share|ship|show|sign|speak|start|suggest|summari[sz]e|talk|tell|text|translate|"
         "use|verify|wait|write)"
     ),

@@ -1,0 +1,177 @@
+"""Rules for what somebody likes, dislikes, cannot or will not have, in German."""
+
+from __future__ import annotations
+
+from retain.ingest.languages.german.vocabulary import said_by
+from retain.ingest.languages.rule import ExtractionRule
+
+_BIN = said_by("bin")
+_HABE = said_by("habe|hab")
+_GERN = (
+    ("esse", "isst"), ("trinke", "trinkt"), ("lese", "liest"), ("höre", "hört"), ("schaue", "schaut"), ("spiele", "spielt"),
+    ("koche", "kocht"), ("backe", "backt"), ("fahre", "fährt"), ("gehe", "geht"), ("mache", "macht"),
+)  # fmt: skip
+"""Verbs of what somebody likes to do: by the person, and of the person."""
+_NO_AMOUNT = (
+    r"(?!(?:so|mehr|genug|andere\w*|gute\w*|Ahnung|Zeit|Lust|Ding\w*|Rolle|Problem)\b)"
+    r"(?!.*\b(?:oft|viel|jeden|täglich|ständig|dauernd|mehr|heute|gerade|jetzt|morgen|vor|nach)\b)"
+)
+"""Not followed by how much or how often: who does not eat it every day eats it."""
+
+RULES: tuple[ExtractionRule, ...] = (
+    ExtractionRule(
+        "allergic",
+        rf"{_BIN}(?:hoch|stark |schwer )?allergisch (?:gegen|auf) (?P<object>.+)$",
+        "allergic_to",
+        "{speaker} ist allergisch gegen {object}",
+        0.95,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "allergy",
+        rf"{_HABE}(?:eine )?(?:(?:starke|schwere|leichte) )?(?P<object>[A-ZÄÖÜ][a-zäöüß]+-?(?:[Aa]llergie|"
+        rf"[Uu]nverträglichkeit|"
+        r"[Ii]ntoleranz)|Zöliakie|Diabetes|Asthma|Epilepsie|Migräne|Bluthochdruck|Heuschnupfen)<STOP>",
+        "has_condition",
+        "{speaker} hat {object}",
+        0.95,
+    ),
+    ExtractionRule(
+        "condition",
+        rf"{_BIN}(?P<object>(?:laktose|gluten|histamin|fruktose)-?intolerant|Diabetiker(?:in)?|Asthmatiker(?:in)?|"
+        r"Epileptiker(?:in)?|farbenblind|gehörlos|taub|blind|schwerhörig)<STOP>",
+        "has_condition",
+        "{speaker} ist {object}",
+        0.9,
+    ),
+    ExtractionRule(
+        "diet",
+        rf"(?:{_BIN}|{said_by('ernähre')}(?:mich )?|{said_by('esse|lebe')})(?:eine? )?(?:(?:streng|strikt|überzeugte[r]?) )?"
+        r"(?P<object>vegan|vegetarisch|Veganer(?:in)?|Vegetarier(?:in)?|Pescetarier(?:in)?)<STOP>",
+        "diet",
+        "{speaker} ist {object}",
+        0.9,
+    ),
+    ExtractionRule(
+        "abstains",
+        rf"{said_by('esse|trinke|vertrage')}(?:(?:gar|überhaupt|absolut) )?(?:keine?n?|nie) {_NO_AMOUNT}(?P<object>.+)$",
+        "avoids",
+        "{speaker} meidet {object}",
+        0.85,
+        reading="thing",
+        denial="required",
+    ),
+    ExtractionRule(
+        "does not bear",
+        rf"{said_by('vertrage')}(?P<object>(?!nicht\b).+?) nicht<STOP>",
+        "avoids",
+        "{speaker} verträgt {object} nicht",
+        0.9,
+        reading="thing",
+        denial="required",
+    ),
+    ExtractionRule(
+        "takes regularly",
+        rf"{said_by('nehme')}(?:täglich|regelmäßig|morgens|abends|jeden (?:Tag|Morgen|Abend)) "
+        r"(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)<END>",
+        "takes",
+        "{speaker} nimmt {object}",
+        0.8,
+    ),
+    ExtractionRule(
+        "takes",
+        rf"{said_by('nehme')}(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)(?= (?:täglich|gegen|einmal|zweimal|morgens|"
+        rf"abends)\b)",
+        "takes",
+        "{speaker} nimmt {object}",
+        0.8,
+    ),
+    ExtractionRule(
+        "smoker",
+        rf"{_BIN}(?:eine? )?(?:starke[r]? )?(?P<object>Raucher(?:in)?)<STOP>",
+        "smokes",
+        "{speaker} ist {object}",
+        0.85,
+    ),
+    ExtractionRule(
+        "favourite",
+        r"<MY> (?:absolute[rs]? |neue[rs]? )?Lieblings(?P<what>[a-zäöüß]+) (?P<be>ist|sind|heißt) "
+        r"(?:(?:definitiv|eindeutig|auch|immer noch|momentan|derzeit|zurzeit|ganz klar|natürlich|wohl) )*"
+        r"(?P<object>(?!(?:der|die|das|dass|wenn|in|im|am|auf|von|zu|mit)\b).+)$",
+        "favorite_{what}",
+        "Lieblings{what} von {speaker}: {object}",
+        0.9,
+        functional=True,
+        reading="thing",
+    ),
+    ExtractionRule(
+        "likes", rf"{said_by('mag|liebe')}(?P<object>.+)$", "likes", "{speaker} mag {object}", 0.85, reading="thing"
+    ),
+    ExtractionRule(
+        "fan of",
+        rf"{_BIN}(?:ein )?(?:(?:großer|riesiger|riesen|begeisterter) ?)?Fan (?:von|der|des) (?P<object>.+)$",
+        "likes",
+        "{speaker} mag {object}",
+        0.8,
+        reading="thing",
+    ),
+    *(
+        ExtractionRule(
+            f"likes to do, {by}",
+            rf"{said_by(by)}(?:(?:sehr|unheimlich|besonders|auch) )*gerne? (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|"
+            rf"zur|ins|mal|ein\w* ?mal)\b).+)$",
+            "likes",
+            "{speaker} " + of + " gern {object}",
+            0.8,
+            reading="thing",
+        )
+        for by, of in _GERN
+    ),
+    *(
+        ExtractionRule(
+            f"prefers to do, {by}",
+            rf"{said_by(by)}(?:am liebsten|lieber) (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|zur|ins|mal|ein\w* ?mal)\b).+)$",
+            "prefers",
+            "{speaker} " + of + " lieber {object}",
+            0.8,
+            reading="thing",
+        )
+        for by, of in _GERN
+    ),
+    ExtractionRule(
+        "dislikes",
+        rf"{said_by('hasse|verabscheue')}(?P<object>.+)$",
+        "dislikes",
+        "{speaker} hasst {object}",
+        0.85,
+        reading="thing",
+    ),
+    *(
+        ExtractionRule(
+            name,
+            pattern,
+            "dislikes",
+            "{speaker} mag {object} nicht",
+            0.8,
+            reading="thing",
+            denial="required",
+        )
+        for name, pattern in (
+            ("likes none", rf"{said_by('mag|liebe')}(?:(?:gar|überhaupt) )?keine?n? {_NO_AMOUNT}(?P<object>.+)$"),
+            (
+                "does not like",
+                rf"{said_by('mag|liebe')}(?P<object>(?!(?:nicht|keine?n?)\b).+?) (?:(?:gar|überhaupt|wirklich|"
+                rf"so) )?nicht<STOP>",
+            ),
+            ("cannot stand", rf"{said_by('kann')}(?P<object>(?!nicht\b).+?) nicht (?:aus)?stehen\b"),
+        )
+    ),
+    ExtractionRule(
+        "prefers",
+        rf"{said_by('bevorzuge')}(?P<object>.+)$",
+        "prefers",
+        "{speaker} bevorzugt {object}",
+        0.85,
+        reading="thing",
+    ),
+)
