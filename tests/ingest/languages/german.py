@@ -14,6 +14,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ich komme ursprünglich aus Hamburg.", ("comes_from=Hamburg",)),
     ("Ich bin in Bonn aufgewachsen.", ("grew_up_in:bonn=Bonn",)),
     ("Ich bin am 3. Mai 1990 in Wien geboren.", ("born_in=Wien", "birthday=3. Mai 1990")),
+    ("Mein Geburtstag ist am 3. Mai.", ("birthday=3. Mai",)),
     ("Ich habe am 3. Mai Geburtstag.", ("birthday=3. Mai",)),
     ("Meine E-Mail-Adresse ist anna@example.com", ("email=anna@example.com",)),
     ("Meine Handynummer ist 0171 2345678.", ("phone=0171 2345678",)),

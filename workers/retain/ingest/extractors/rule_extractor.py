@@ -79,6 +79,8 @@ def _of_clause(
     language: Language, rule: ExtractionRule, clause: Clause, message: SourceMessage, ending: str = ""
 ) -> Iterator[ExtractedFact]:
     """Yield the facts that a rule finds in a clause. ending: the prefix of their predicates, if they are over."""
+    if not rule.may_read(clause.text.lower()):
+        return
     pattern = language.pattern(rule)
     for match in pattern.finditer(clause.text) if rule.anywhere else filter(None, [pattern.match(clause.text)]):
         found = _object(language, rule, match["object"])

@@ -116,7 +116,8 @@ class Language:
 
     parts: what `<PART>` in a rule's pattern stands for. endings: what a clause (of a sentence) ends or denies. after_ended:
     what may follow the object of a fact that is over. ended_phrase: turns a rule's phrase into the one for what has ended.
-    names: words of relations in the spelling, and the language, that their names have.
+    names: words of relations in the spelling, and the language, that their names have. stating: the pattern of what somebody
+    says of themselves with a verb, which is `<VERBS>` in it.
     """
 
     code: str
@@ -128,10 +129,13 @@ class Language:
     after_ended: Expression
     ended_phrase: Callable[[str], str]
     names: Mapping[str, str] = field(default_factory=dict)
+    stating: str = ""
 
     def pattern(self, rule: ExtractionRule) -> re.Pattern[str]:
-        """Return a rule's pattern, compiled with its parts filled in."""
-        return _compiled(self, rule.pattern)
+        """Return a rule's pattern, compiled with its verbs and parts filled in."""
+        return _compiled(
+            self, self.stating.replace("<VERBS>", rule.verbs) + rule.pattern if rule.verbs else rule.pattern
+        )
 
     def relation(self, words: str) -> str:
         """Return words as part of a relation's name, in one spelling: a favourite colour is a favorite color."""

@@ -21,7 +21,8 @@ class ExtractionRule:
     vocabulary's parts as `<PART>`. predicate: of the fact; `predicate_of` adds the object unless `functional`.
     functional: the predicate has one object at a time; None looks it up in `extraction.FUNCTIONAL`. phrase: the fact as
     a sentence. confidence: below 1. whole: read sentences instead of clauses. anywhere: try the pattern at every
-    position. lasting: what it finds cannot end, as a birthplace.
+    position. lasting: what it finds cannot end, as a birthplace. verbs: one of them is before what the pattern reads, as the
+    language's `stating` has them; empty, where the pattern says all.
     """
 
     name: str
@@ -36,8 +37,13 @@ class ExtractionRule:
     whole: bool = False
     anywhere: bool = False
     lasting: bool = False
+    verbs: str = ""
 
     @property
     def can_end(self) -> bool:
         """Whether what the rule finds can end or be denied."""
         return self.kind == "fact" and self.denial == "refused" and not (self.lasting or self.whole or self.anywhere)
+
+    def may_read(self, text: str) -> bool:
+        """Return whether one of its verbs is in a text in small letters: most rules need not be tried, nor compiled."""
+        return not self.verbs or any(verb in text for verb in self.verbs.split("|"))

@@ -1,4 +1,4 @@
-"""Where the things that people name in English end, and what is none."""
+"""Where the things that people name in English end, and which words name nothing."""
 
 from __future__ import annotations
 

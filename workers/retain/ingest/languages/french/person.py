@@ -10,7 +10,7 @@ _KIN = (("WOMAN", "une"), ("MAN", "un"))
 """Words for people and animals of somebody, and their article."""
 _NAMED = (
     ("named relation", r",? (?:s'appelle|se nomme|se prénomme) (?P<object><FIRST>)", 0.95),
-    ("relation", r",? (?P<object>(?!<JOB>|<PURSUIT>)<FIRST>)", 0.85),
+    ("relation", r" (?P<object><FIRST>)", 0.85),
 )
 
 RULES: tuple[ExtractionRule, ...] = (

@@ -14,8 +14,8 @@ _SUBJECT = (
 
 SPEECH = Speech(
     personal=Expression(
-        r"\b(?:je|j'|moi|mon|ma|mes|nous|notre|nos|toujours|jamais|dorénavant|désormais|à l'avenir|à partir de maintenant|"
-        r"rappelle[- ]|rappelez[- ]|appelle[- ]|appelez[- ]|tutoie[- ]|vouvoie[- ])"
+        r"\b(?:j'|(?:je|moi|mon|ma|mes|nous|notre|nos|toujours|jamais|dorénavant|désormais|à l'avenir|"
+        r"à partir de maintenant)\b|(?:rappelle|rappelez|appelle|appelez|tutoie|tutoyez|vouvoie|vouvoyez)[- ])"
     ),
     asking=Expression(
         r"(?:(?:et|mais|alors|donc|ou|ok|bon|salut|bonjour),? )*(?:qui|que|qu'|quoi|quand|où|pourquoi|comment|combien|"

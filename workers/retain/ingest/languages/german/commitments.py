@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from retain.ingest.languages.german.vocabulary import said_by
 from retain.ingest.languages.rule import ExtractionRule
 
 _GOES = (("fliege", "fliegt"), ("fahre", "fährt"), ("reise", "reist"), ("ziehe", "zieht"))
@@ -23,16 +22,17 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "has to",
-        rf"{said_by('muss')}(?P<object>(?=.*<DUE>){_NAMED}.+)$",
+        rf"(?P<object>(?=.*<DUE>){_NAMED}.+)$",
         "task",
         "{speaker} muss {object}",
         0.8,
         kind="task",
         reading="deed",
+        verbs="muss",
     ),
     ExtractionRule(
         "appointment",
-        rf"{said_by('haben|habe|hab', '(?:ich|wir)')}(?P<object>(?=.*<DUE>){_NAMED}(?=.*(?:[Tt]ermin|Prüfung|"
+        rf"(?P<object>(?=.*<DUE>){_NAMED}(?=.*(?:[Tt]ermin|Prüfung|"
         rf"Vorstellungsgespräch|"
         r"Operation|Flug|Hochzeit|Meeting|Besprechung)\b).+)$",
         "plans",
@@ -40,16 +40,18 @@ RULES: tuple[ExtractionRule, ...] = (
         0.8,
         kind="event",
         reading="deed",
+        verbs="haben|habe|hab",
     ),
     *(
         ExtractionRule(
             f"plans, {by}",
-            rf"{said_by(by)}(?P<object>(?=.*<DUE>){_NAMED}(?:(?!nach\b)[\w.]+ ){{0,4}}nach <PLACE>.*)$",
+            rf"(?P<object>(?=.*<DUE>){_NAMED}(?:(?!nach\b)[\w.]+ ){{0,4}}nach <PLACE>.*)$",
             "plans",
             "{speaker} " + of + " {object}",
             0.8,
             kind="event",
             reading="deed",
+            verbs=by,
         )
         for by, of in _GOES
     ),

@@ -2,32 +2,25 @@
 
 from __future__ import annotations
 
-from retain.ingest.languages.german.vocabulary import said_by
 from retain.ingest.languages.rule import ExtractionRule
 
-_BIN = said_by("bin")
-_HABE = said_by("habe|hab")
-_WE_HAVE = said_by("haben|habe|hab", "(?:ich|wir)")
-_WE_ARE = said_by("sind|bin", "(?:ich|wir)")
-_BORN = said_by("bin|wurde")
 _KIN = (("WOMAN", "eine"), ("MAN", "einen"), ("IT", "ein"))
 """Words for people and animals of somebody, and their article."""
 _NAMED = (
     ("named relation", r"(?: heißt| heisst|s Name ist),? (?P<object><FIRST>)", 0.95),
-    (
-        "relation",
-        r",? (?P<object>(?!<JOB>|<PURSUIT>)<FIRST>)(?=$|[,.;)]| (?:und|geht|kommt|wohnt|lebt|arbeitet)\b)",
-        0.8,
-    ),
+    ("relation", r" (?P<object><FIRST>)(?=$|[,.;)]| (?:und|geht|kommt|wohnt|lebt|arbeitet)\b)", 0.8),
 )
 
 RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "name",
-        rf"(?:<MY> (?:voller |richtiger )?Name (?:ist|lautet) |{said_by('heiße|heisse')})(?P<object><NAME>)<END>",
+        r"<MY> (?:voller |richtiger )?Name (?:ist|lautet) (?P<object><NAME>)<END>",
         "name",
         "{speaker} heißt {object}",
         0.95,
+    ),
+    ExtractionRule(
+        "is called", r"(?P<object><NAME>)<END>", "name", "{speaker} heißt {object}", 0.95, verbs="heiße|heisse"
     ),
     ExtractionRule(
         "call me",
@@ -39,60 +32,74 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "age",
-        rf"{_BIN}(?:erst )?(?P<object>\d{{1,3}}(?= Jahre alt)|(?:1[3-9]|[2-9]\d)<STOP>)",
+        r"(?:erst )?(?P<object>\d{1,3}(?= Jahre alt)|(?:1[3-9]|[2-9]\d)<STOP>)",
         "age",
         "{speaker} ist {object} Jahre alt",
         0.8,
         lasting=True,
+        verbs="bin",
     ),
     ExtractionRule(
         "lives in",
-        rf"{said_by('wohne|wohnen|lebe|leben', '(?:ich|wir)')}(?:(?:zusammen )?(?:mit|bei) [\w ]{{1,30}}? )?(?:in|"
-        rf"im) (?P<object><PLACE>)<END>",
+        r"(?:(?:zusammen )?(?:mit|bei) [\w ]{1,30}? )?(?:in|"
+        r"im) (?P<object><PLACE>)<END>",
         "lives_in",
         "{speaker} wohnt in {object}",
         0.9,
+        verbs="wohne|wohnen|lebe|leben",
     ),
     ExtractionRule(
         "moved to",
-        rf"{_WE_ARE}(?:(?:kürzlich|neulich|frisch|endlich|letzte\w* \w+|vor \w+ \w+) )?(?:von <PLACE> )?"
+        r"(?:(?:kürzlich|neulich|frisch|endlich|letzte\w* \w+|vor \w+ \w+) )?(?:von <PLACE> )?"
         r"(?:nach|in) (?P<object><PLACE>) (?:um)?gezogen\b",
         "lives_in",
         "{speaker} wohnt in {object}",
         0.85,
+        verbs="bin|sind",
     ),
     ExtractionRule(
         "comes from",
-        rf"{said_by('komme|stamme')}(?:ursprünglich )?aus (?P<object><PLACE>)<STOP>",
+        r"(?:ursprünglich )?aus (?P<object><PLACE>)<STOP>",
         "comes_from",
         "{speaker} kommt aus {object}",
         0.8,
         lasting=True,
+        verbs="komme|stamme",
     ),
     ExtractionRule(
         "grew up in",
-        rf"{_WE_ARE}in (?P<object><PLACE>) (?:geboren und )?aufgewachsen\b",
+        r"in (?P<object><PLACE>) (?:geboren und )?aufgewachsen\b",
         "grew_up_in",
         "{speaker} ist in {object} aufgewachsen",
         0.85,
         lasting=True,
+        verbs="bin|sind",
     ),
     ExtractionRule(
         "born in a place",
-        rf"{_BORN}(?:(?:am <DATE>|im Jahr \d{{4}}|\d{{4}}) )?in (?P<object><PLACE>) geboren\b",
+        r"(?:(?:am <DATE>|im Jahr \d{4}|\d{4}) )?in (?P<object><PLACE>) geboren\b",
         "born_in",
         "{speaker} ist in {object} geboren",
         0.9,
         lasting=True,
+        verbs="bin|wurde",
     ),
     ExtractionRule(
         "birthday",
-        rf"(?:<MY> Geburtstag ist (?:am )?|{_BORN}am (?=<DATE> (?:in <PLACE> )?geboren)|{_HABE}am (?=<DATE> Geburtstag))"
-        r"(?P<object><DATE>)",
+        r"<MY> Geburtstag ist (?:am )?(?P<object><DATE>)",
         "birthday",
         "{speaker} hat am {object} Geburtstag",
         0.95,
         lasting=True,
+    ),
+    ExtractionRule(
+        "born on a day",
+        r"am (?P<object><DATE>)(?= (?:in <PLACE> )?geboren\b| Geburtstag\b)",
+        "birthday",
+        "{speaker} hat am {object} Geburtstag",
+        0.95,
+        lasting=True,
+        verbs="bin|wurde|habe|hab",
     ),
     ExtractionRule(
         "e-mail",
@@ -120,71 +127,87 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "works at",
-        rf"{said_by('arbeite')}(?:als [\w-]+ )?(?:bei|für) (?P<object>(?:der |dem )?<ORG>)<END>",
+        r"(?:als [\w-]+ )?(?:bei|für) (?P<object>(?:der |dem )?<ORG>)<END>",
         "works_at",
         "{speaker} arbeitet bei {object}",
         0.85,
+        verbs="arbeite",
     ),
     ExtractionRule(
         "workplace",
-        rf"{said_by('arbeite')}(?P<prep>in|an|bei) (?P<object>eine[mr] (?:[a-zäöüß]+ ){{0,2}}<WORKPLACE>)<END>",
+        r"(?P<prep>in|an|bei) (?P<object>eine[mr] (?:[a-zäöüß]+ ){0,2}<WORKPLACE>)<END>",
         "works_at",
         "{speaker} arbeitet {prep} {object}",
         0.8,
+        verbs="arbeite",
     ),
     ExtractionRule(
         "works as",
-        rf"{said_by('arbeite|jobbe')}als (?P<object>(?:(?!Kind|Team|Student)[a-zäöü][\w-]* ){{0,2}}[A-ZÄÖÜ][\w-]+)<END>",
+        r"als (?P<object>(?:(?!Kind|Team|Student)[a-zäöü][\w-]* ){0,2}[A-ZÄÖÜ][\w-]+)<END>",
         "works_as",
         "{speaker} arbeitet als {object}",
         0.9,
+        verbs="arbeite|jobbe",
     ),
     ExtractionRule(
         "job",
-        rf"{_BIN}(?:eine? )?(?:von Beruf |gelernte[r]? |(?:selbständige|selbstständige|freiberufliche|freie)[r]? )?"
+        r"(?:eine? )?(?:von Beruf |gelernte[r]? |(?:selbständige|selbstständige|freiberufliche|freie)[r]? )?"
         r"(?P<object><JOB>)(?:<END>|(?= von Beruf\b))",
         "works_as",
         "{speaker} arbeitet als {object}",
         0.85,
+        verbs="bin",
     ),
-    ExtractionRule("pursuit", rf"{_BIN}(?P<object><PURSUIT>)<END>", "is", "{speaker} ist {object}", 0.85),
+    ExtractionRule(
+        "pursuit",
+        r"(?P<object><PURSUIT>)<END>",
+        "is",
+        "{speaker} ist {object}",
+        0.85,
+        verbs="bin",
+    ),
     ExtractionRule(
         "studies",
-        rf"{said_by('studiere')}(?P<object>(?!<LANGUAGE>e\b)[A-ZÄÖÜ][\wäöüß-]+(?:(?: und|"
-        rf",) [A-ZÄÖÜ][\w-]+)*(?: auf Lehramt)?)<END>",
+        r"(?P<object>(?!<LANGUAGE>e\b)[A-ZÄÖÜ][\wäöüß-]+(?:(?: und|"
+        r",) [A-ZÄÖÜ][\w-]+)*(?: auf Lehramt)?)<END>",
         "studies",
         "{speaker} studiert {object}",
         0.85,
+        verbs="studiere",
     ),
     ExtractionRule(
         "speaks",
-        rf"{said_by('spreche')}(?:(?:fließend|gut|sehr gut|etwas|ein bisschen|ein wenig|nur) )?"
+        r"(?:(?:fließend|gut|sehr gut|etwas|ein bisschen|ein wenig|nur) )?"
         r"(?P<object><LANGUAGE>(?:(?:,? und|,) <LANGUAGE>)*)(?: (?:fließend|gut))?<END>",
         "speaks",
         "{speaker} spricht {object}",
         0.9,
+        verbs="spreche",
     ),
     ExtractionRule(
         "learns",
-        rf"{said_by('lerne')}(?P<object>(?:<LANGUAGE>|<PLAYED>)(?:(?:,? und|,) (?:<LANGUAGE>|<PLAYED>))*)<END>",
+        r"(?P<object>(?:<LANGUAGE>|<PLAYED>)(?:(?:,? und|,) (?:<LANGUAGE>|<PLAYED>))*)<END>",
         "learns",
         "{speaker} lernt {object}",
         0.85,
+        verbs="lerne",
     ),
     ExtractionRule(
         "plays",
-        rf"{said_by('spiele')}(?:gerne? )?(?P<object><PLAYED>(?:(?:,? und|,) <PLAYED>)*)<END>",
+        r"(?:gerne? )?(?P<object><PLAYED>(?:(?:,? und|,) <PLAYED>)*)<END>",
         "plays",
         "{speaker} spielt {object}",
         0.85,
+        verbs="spiele",
     ),
     ExtractionRule(
         "marital status",
-        rf"{_BIN}(?:(?:glücklich|frisch|noch|wieder) )?(?P<object>(?:verheiratet|ledig|geschieden|verwitwet|verlobt|"
-        rf"Single)<STOP>)",
+        r"(?:(?:glücklich|frisch|noch|wieder) )?(?P<object>(?:verheiratet|ledig|geschieden|verwitwet|verlobt|"
+        r"Single)<STOP>)",
         "marital_status",
         "{speaker} ist {object}",
         0.85,
+        verbs="bin",
     ),
     *(
         ExtractionRule(
@@ -207,10 +230,11 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "has some",
-        rf"{_WE_HAVE}(?P<object>(?:eine?n?|zwei|drei|vier|fünf|sechs|sieben|"
-        rf"\d{{1,2}}) (?:[a-zäöüß]+ ){{0,2}}?<COUNTED>)<STOP>",
+        r"(?P<object>(?:eine?n?|zwei|drei|vier|fünf|sechs|sieben|"
+        r"\d{1,2}) (?:[a-zäöüß]+ ){0,2}?<COUNTED>)<STOP>",
         "has",
         "{speaker} hat {object}",
         0.85,
+        verbs="habe|hab|haben",
     ),
 )

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from retain.ingest.languages.german.vocabulary import said_by
 from retain.ingest.languages.rule import ExtractionRule
 
-_BIN = said_by("bin")
-_HABE = said_by("habe|hab")
 _GERN = (
     ("esse", "isst"), ("trinke", "trinkt"), ("lese", "liest"), ("höre", "hört"), ("schaue", "schaut"), ("spiele", "spielt"),
     ("koche", "kocht"), ("backe", "backt"), ("fahre", "fährt"), ("gehe", "geht"), ("mache", "macht"),
@@ -21,77 +18,86 @@ _NO_AMOUNT = (
 RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "allergic",
-        rf"{_BIN}(?:hoch|stark |schwer )?allergisch (?:gegen|auf) (?P<object>.+)$",
+        r"(?:hoch|stark |schwer )?allergisch (?:gegen|auf) (?P<object>.+)$",
         "allergic_to",
         "{speaker} ist allergisch gegen {object}",
         0.95,
         reading="thing",
+        verbs="bin",
     ),
     ExtractionRule(
         "allergy",
-        rf"{_HABE}(?:eine )?(?:(?:starke|schwere|leichte) )?(?P<object>[A-ZÄÖÜ][a-zäöüß]+-?(?:[Aa]llergie|"
-        rf"[Uu]nverträglichkeit|"
+        r"(?:eine )?(?:(?:starke|schwere|leichte) )?(?P<object>[A-ZÄÖÜ][a-zäöüß]+-?(?:[Aa]llergie|"
+        r"[Uu]nverträglichkeit|"
         r"[Ii]ntoleranz)|Zöliakie|Diabetes|Asthma|Epilepsie|Migräne|Bluthochdruck|Heuschnupfen)<STOP>",
         "has_condition",
         "{speaker} hat {object}",
         0.95,
+        verbs="habe|hab",
     ),
     ExtractionRule(
         "condition",
-        rf"{_BIN}(?P<object>(?:laktose|gluten|histamin|fruktose)-?intolerant|Diabetiker(?:in)?|Asthmatiker(?:in)?|"
+        r"(?P<object>(?:laktose|gluten|histamin|fruktose)-?intolerant|Diabetiker(?:in)?|Asthmatiker(?:in)?|"
         r"Epileptiker(?:in)?|farbenblind|gehörlos|taub|blind|schwerhörig)<STOP>",
         "has_condition",
         "{speaker} ist {object}",
         0.9,
+        verbs="bin",
     ),
     ExtractionRule(
         "diet",
-        rf"(?:{_BIN}|{said_by('ernähre')}(?:mich )?|{said_by('esse|lebe')})(?:eine? )?(?:(?:streng|strikt|überzeugte[r]?) )?"
+        r"(?:mich )?(?:eine? )?(?:(?:streng|strikt|überzeugte[r]?) )?"
         r"(?P<object>vegan|vegetarisch|Veganer(?:in)?|Vegetarier(?:in)?|Pescetarier(?:in)?)<STOP>",
         "diet",
         "{speaker} ist {object}",
         0.9,
+        verbs="bin|esse|lebe|ernähre",
     ),
     ExtractionRule(
         "abstains",
-        rf"{said_by('esse|trinke|vertrage')}(?:(?:gar|überhaupt|absolut) )?(?:keine?n?|nie) {_NO_AMOUNT}(?P<object>.+)$",
+        rf"(?:(?:gar|überhaupt|absolut) )?(?:keine?n?|nie) {_NO_AMOUNT}(?P<object>.+)$",
         "avoids",
         "{speaker} meidet {object}",
         0.85,
         reading="thing",
         denial="required",
+        verbs="esse|trinke|vertrage",
     ),
     ExtractionRule(
         "does not bear",
-        rf"{said_by('vertrage')}(?P<object>(?!nicht\b).+?) nicht<STOP>",
+        r"(?P<object>(?!nicht\b).+?) nicht<STOP>",
         "avoids",
         "{speaker} verträgt {object} nicht",
         0.9,
         reading="thing",
         denial="required",
+        verbs="vertrage",
     ),
     ExtractionRule(
         "takes regularly",
-        rf"{said_by('nehme')}(?:täglich|regelmäßig|morgens|abends|jeden (?:Tag|Morgen|Abend)) "
+        r"(?:täglich|regelmäßig|morgens|abends|jeden (?:Tag|Morgen|Abend)) "
         r"(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)<END>",
         "takes",
         "{speaker} nimmt {object}",
         0.8,
+        verbs="nehme",
     ),
     ExtractionRule(
         "takes",
-        rf"{said_by('nehme')}(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)(?= (?:täglich|gegen|einmal|zweimal|morgens|"
-        rf"abends)\b)",
+        r"(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)(?= (?:täglich|gegen|einmal|zweimal|morgens|"
+        r"abends)\b)",
         "takes",
         "{speaker} nimmt {object}",
         0.8,
+        verbs="nehme",
     ),
     ExtractionRule(
         "smoker",
-        rf"{_BIN}(?:eine? )?(?:starke[r]? )?(?P<object>Raucher(?:in)?)<STOP>",
+        r"(?:eine? )?(?:starke[r]? )?(?P<object>Raucher(?:in)?)<STOP>",
         "smokes",
         "{speaker} ist {object}",
         0.85,
+        verbs="bin",
     ),
     ExtractionRule(
         "favourite",
@@ -105,46 +111,56 @@ RULES: tuple[ExtractionRule, ...] = (
         reading="thing",
     ),
     ExtractionRule(
-        "likes", rf"{said_by('mag|liebe')}(?P<object>.+)$", "likes", "{speaker} mag {object}", 0.85, reading="thing"
+        "likes",
+        r"(?P<object>.+)$",
+        "likes",
+        "{speaker} mag {object}",
+        0.85,
+        reading="thing",
+        verbs="mag|liebe",
     ),
     ExtractionRule(
         "fan of",
-        rf"{_BIN}(?:ein )?(?:(?:großer|riesiger|riesen|begeisterter) ?)?Fan (?:von|der|des) (?P<object>.+)$",
+        r"(?:ein )?(?:(?:großer|riesiger|riesen|begeisterter) ?)?Fan (?:von|der|des) (?P<object>.+)$",
         "likes",
         "{speaker} mag {object}",
         0.8,
         reading="thing",
+        verbs="bin",
     ),
     *(
         ExtractionRule(
             f"likes to do, {by}",
-            rf"{said_by(by)}(?:(?:sehr|unheimlich|besonders|auch) )*gerne? (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|"
-            rf"zur|ins|mal|ein\w* ?mal)\b).+)$",
+            r"(?:(?:sehr|unheimlich|besonders|auch) )*gerne? (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|"
+            r"zur|ins|mal|ein\w* ?mal)\b).+)$",
             "likes",
             "{speaker} " + of + " gern {object}",
             0.8,
             reading="thing",
+            verbs=by,
         )
         for by, of in _GERN
     ),
     *(
         ExtractionRule(
             f"prefers to do, {by}",
-            rf"{said_by(by)}(?:am liebsten|lieber) (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|zur|ins|mal|ein\w* ?mal)\b).+)$",
+            r"(?:am liebsten|lieber) (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|zur|ins|mal|ein\w* ?mal)\b).+)$",
             "prefers",
             "{speaker} " + of + " lieber {object}",
             0.8,
             reading="thing",
+            verbs=by,
         )
         for by, of in _GERN
     ),
     ExtractionRule(
         "dislikes",
-        rf"{said_by('hasse|verabscheue')}(?P<object>.+)$",
+        r"(?P<object>.+)$",
         "dislikes",
         "{speaker} hasst {object}",
         0.85,
         reading="thing",
+        verbs="hasse|verabscheue",
     ),
     *(
         ExtractionRule(
@@ -155,23 +171,25 @@ RULES: tuple[ExtractionRule, ...] = (
             0.8,
             reading="thing",
             denial="required",
+            verbs=verbs,
         )
-        for name, pattern in (
-            ("likes none", rf"{said_by('mag|liebe')}(?:(?:gar|überhaupt) )?keine?n? {_NO_AMOUNT}(?P<object>.+)$"),
+        for name, verbs, pattern in (
+            ("likes none", "mag|liebe", rf"(?:(?:gar|überhaupt) )?keine?n? {_NO_AMOUNT}(?P<object>.+)$"),
             (
                 "does not like",
-                rf"{said_by('mag|liebe')}(?P<object>(?!(?:nicht|keine?n?)\b).+?) (?:(?:gar|überhaupt|wirklich|"
-                rf"so) )?nicht<STOP>",
+                "mag|liebe",
+                r"(?P<object>(?!(?:nicht|keine?n?)\b).+?) (?:(?:gar|überhaupt|wirklich|so) )?nicht<STOP>",
             ),
-            ("cannot stand", rf"{said_by('kann')}(?P<object>(?!nicht\b).+?) nicht (?:aus)?stehen\b"),
+            ("cannot stand", "kann", r"(?P<object>(?!nicht\b).+?) nicht (?:aus)?stehen\b"),
         )
     ),
     ExtractionRule(
         "prefers",
-        rf"{said_by('bevorzuge')}(?P<object>.+)$",
+        r"(?P<object>.+)$",
         "prefers",
         "{speaker} bevorzugt {object}",
         0.85,
         reading="thing",
+        verbs="bevorzuge",
     ),
 )

@@ -23,11 +23,7 @@ _LANGUAGE = (
     "Finnisch|Tschechisch|Ungarisch|Rumänisch|Hindi|Farsi|Persisch|Kroatisch|Serbisch|Kurdisch|Albanisch|Vietnamesisch|"
     "Latein|Katalanisch|Schweizerdeutsch)"
 )
-_TIMES = (
-    r"(?:seit (?:\d{4}|kurzem|langem|Jahren|Monaten|gestern|heute|(?:\w+ ){0,2}?(?:Jahr|Jahren|Monat|Monaten|Woche|"
-    r"Wochen|Tagen|"
-    r"Anfang|Ende|Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember)(?: \d{4})?))"
-)
+_TIMES = r"(?:seit(?: (?!in\b|bei\b|als\b|im\b)[\w.]+){1,3}?)"
 _ADVERBS = (
     r"(?:(?:jetzt|derzeit|zurzeit|zur Zeit|momentan|aktuell|gerade|inzwischen|mittlerweile|nun|auch|noch|immer noch|"
     r"immer|selbst|"
@@ -41,13 +37,11 @@ _NO_NAME = (
 _DATED = rf"(?:{_DAY}(?:morgen|vormittag|mittag|nachmittag|abend)?|{_MONTH}|Weihnachten|Ostern|Silvester)"
 
 
-def said_by(verbs: str, subject: str = "ich") -> str:
-    """Return the pattern of what somebody says of themselves with a verb: "ich wohne", "seit 2020 wohne ich", "wohne"."""
-    return (
-        rf"(?:(?i:{subject}) {_ADVERBS}(?:{verbs})|(?i:(?:{_TIMES}|jetzt|derzeit|zurzeit|momentan|aktuell|inzwischen|"
-        rf"mittlerweile|nun|beruflich|ursprünglich|eigentlich|privat|zu hause|am liebsten|besonders|heute) )?(?i:{verbs})"
-        rf"(?: {subject})?) {_ADVERBS}"
-    )
+STATING = (
+    r"(?:(?i:ich|wir) |(?i:seit(?: [\w.]+){1,3}?|jetzt|derzeit|zurzeit|momentan|aktuell|inzwischen|mittlerweile|nun|"
+    r"beruflich|ursprünglich|eigentlich|privat|zu hause|am liebsten|besonders|heute) )?(?i:<VERBS>)(?: ich| wir)? <ADV>"
+)
+"""What somebody says of themselves with a verb: "ich wohne", "seit 2020 wohne ich", "wohne"."""
 
 
 PARTS: Mapping[str, str] = {
