@@ -7,15 +7,20 @@ from dataclasses import replace
 
 import pytest
 
+from retain.contracts.backends.document_rows import DocumentRows
+from retain.contracts.stored.document_index import DocumentIndex
+from retain.contracts.vectors import VectorDocument
 from retain.errors import Conflict, ConstraintViolated, NotFound, TenantElsewhere, Unavailable
 from retain.host.sql import SqliteSql
 from retain.host.vectors import SqliteVectorIndex
+from retain.lifecycle.moving import mover
 from retain.lifecycle.moving.copying import PAGE_BYTES
 from retain.lifecycle.moving.mover import FREEZE_MS
 from retain.lifecycle.moving.relations import FOLLOWING, relations_of
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import SemanticMemory
+from retain.namespace import Namespace
 from retain.ports import SqlResult, SqlValue, Statement, VectorEntry
 from retain.retention import TEXT_KEPT_MS
 from retain.shards.fence import working, writing
@@ -262,6 +267,25 @@ async def test_a_vector_whose_removal_is_owed_is_in_no_index_after_the_move() ->
         assert (await deployment.moved("acme", "DB_1")).state == "completed"
         assert deployment.vectors(HOME, "acme") == {}
         assert deployment.vectors("DB_1", "acme").keys() == {f"{kept}#0"}
+
+
+async def test_a_document_that_the_index_is_sent_during_the_move_stays_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mover, "CHANGES", 1)
+    with living() as deployment:
+        await deployment.register("acme")
+        source = deployment.databases[HOME]
+        rows = DocumentRows(source, Namespace.parse("desk:acme:mails"), 256, "static")
+        await rows.store([VectorDocument("letter", "A letter.", [1.0] * 256)], indexed=True)
+        move = await deployment.mover.start("acme", "DB_1", "person:ada")
+        while move.step != "catch_up":
+            move = await deployment.mover.advance(move)
+        await DocumentIndex(source, deployment.indexes[HOME], deployment.clock).settle("acme")
+        for _ in range(2):
+            await source.run("UPDATE vector_documents SET sent_at_ms = sent_at_ms - 1 WHERE tenant_id = 'acme'")
+        await deployment.moved("acme", "DB_1")
+        target = deployment.databases["DB_1"], deployment.indexes["DB_1"]
+        await DocumentIndex(*target, deployment.clock).settle("acme")
+        assert deployment.vectors("DB_1", "acme").keys() == {"document.1.1"}
 
 
 async def test_a_record_that_gets_shorter_during_the_move_has_no_further_vectors() -> None:

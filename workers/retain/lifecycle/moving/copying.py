@@ -45,7 +45,14 @@ ON CONFLICT DO NOTHING
 """
 _OWED_DOCUMENTS = """
 UPDATE vector_documents SET sent_at_ms = 9007199254740991
-WHERE tenant_id = ? AND 'document.' || number || '.' || version IN (SELECT value FROM json_each(?))
+WHERE +tenant_id = ?1 AND number IN (SELECT CAST(substr(value, 10) AS INTEGER) FROM json_each(?2))
+  AND 'document.' || number || '.' || version IN (SELECT value FROM json_each(?2))
+"""
+# A trigger notes the removal of a document's vector when its version is written, also the same one once more: then the index
+# would lose what it has to keep. And the removal of a version may have been copied before the row that replaces it.
+_NOT_REMOVED = """
+DELETE FROM vector_removals WHERE +tenant_id = ? AND vector_id IN (SELECT 'document.' || number || '.' || version
+  FROM vector_documents WHERE number IN (SELECT value FROM json_each(?)))
 """
 
 
@@ -160,6 +167,9 @@ class TenantCopy:
             statements: list[Statement] = [relation.writing(some)]
             if relation.name in TEXTS:
                 statements += await self._texts(TEXTS[relation.name], [int(row["number"]) for row in some])
+            if relation.name == "vector_documents":
+                kept: Statement = (_NOT_REMOVED, (self._tenant_id, json.dumps([row["number"] for row in some])))
+                statements = [kept, *statements, kept]
             try:
                 await self._write_to_target(statements)
             except ConstraintViolated:
