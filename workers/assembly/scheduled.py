@@ -29,6 +29,8 @@ async def continued(root: Assembly, tenant_id: str, job_id: str) -> BackupJob:
     return await (root.lifecycle.backups.resume(job) if of_backup else restoring_of(root).resume(job))
 
 
+CATCH_UP_CALLS = 950
+"""Calls of D1 that the work of every five minutes may make, with moves: they have what the other work leaves."""
 MOVES_A_TIME = 2
 """Open moves that are continued every few minutes. Who started them continues them sooner."""
 Step = Callable[[], Awaitable[object]]
@@ -65,12 +67,13 @@ async def catch_up(root: Assembly) -> None:
     async def do() -> None:
         await catching_up.catch_up(root.platform.sql, bindings.now_ms, root.memory.indexer(), repeatable(root))
 
-    try:
-        await _on_each_database(root, do)
-    finally:  # a tenant may just have to leave the database on which work fails
-        mover = root.lifecycle.mover
-        if mover is not None:
-            await mover.continue_open(MOVES_A_TIME)
+    with budget(CATCH_UP_CALLS):
+        try:
+            await _on_each_database(root, do)
+        finally:  # a tenant may just have to leave the database on which work fails
+            mover = root.lifecycle.mover
+            if mover is not None:
+                await mover.continue_open(MOVES_A_TIME)
 
 
 async def _on_each_database(root: Assembly, work: Callable[[], Awaitable[None]], owed: Sequence[str] = ()) -> None:

@@ -11,6 +11,7 @@ from retain.host.kv import SqliteKv
 from retain.host.vectors import SqliteVectorIndex
 from retain.lifecycle.moving.mover import KEPT_MS, Mover
 from retain.lifecycle.moving.moves import Move
+from retain.limits.d1_calls import spend
 from retain.memory.records.record import NewRecord, RecordSource
 from retain.memory.scope import Scope
 from retain.memory.semantic import RecallQuery, SemanticMemory
@@ -82,7 +83,7 @@ class ShardedDeployment:
         wrap = self.faults.wrap
         self.shards = Shards.of(
             {
-                name: (wrap(f"sql {name}", sql, life), wrap(f"index {name}", self.indexes[name], life))
+                name: (wrap(f"sql {name}", sql, life, before=spend), wrap(f"index {name}", self.indexes[name], life))
                 for name, sql in self.databases.items()
             },
             wrap("kv", self.kv, life),

@@ -21,12 +21,20 @@ _left: ContextVar[list[int] | None] = ContextVar("d1_calls_left", default=None)
 
 @contextmanager
 def budget(calls: int) -> Iterator[None]:
-    """Allow this many calls inside the block, in all its tasks together. An inner budget counts on its own."""
-    token = _left.set([max(1, calls // _sharers.get())])
+    """Allow this many calls inside the block, in all its tasks together.
+
+    An inner budget is not bounded by the outer one, which counts its calls when it has ended.
+    """
+    outer = _left.get()
+    allowed = max(1, calls // _sharers.get())
+    own = [allowed]
+    token = _left.set(own)
     try:
         yield
     finally:
         _left.reset(token)
+        if outer is not None:
+            outer[0] -= allowed - own[0]
 
 
 @contextmanager
@@ -81,5 +89,10 @@ def spend() -> None:
 
 def used_up() -> bool:
     """Return whether the budget is used up."""
+    return fewer_than(1)
+
+
+def fewer_than(calls: int) -> bool:
+    """Return whether the budget has fewer calls left."""
     left = _left.get()
-    return left is not None and left[0] <= 0
+    return left is not None and left[0] < calls

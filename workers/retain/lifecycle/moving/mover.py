@@ -14,9 +14,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from itertools import repeat
 
 from retain.errors import Conflict, ConstraintViolated, NotFound, RetainError, TenantMoving, Unavailable
 from retain.json_text import read_own_json
@@ -25,6 +26,7 @@ from retain.lifecycle.moving.moves import LEASES, Move, Moves, still_moves
 from retain.lifecycle.moving.relations import AT_LAST, COUNTED, DERIVED, LAST, TEXTS, Relation, relations_of
 from retain.lifecycle.moving.vectors import DELETED, vectors_of
 from retain.lifecycle.surplus import purge_words
+from retain.limits.d1_calls import budget, fewer_than, part
 from retain.ports import Clock, Sql
 from retain.shards.fence import MOVING
 from retain.shards.place import HOME
@@ -35,7 +37,11 @@ from retain.tenants.tables import TenantTable
 PAGE = 200
 """Rows of one page of the copy."""
 PAGES_PER_CALL = 40
-"""Pages, of the copy or of the removal, that one call does."""
+"""Pages, of the copy, of changes or of the removal, that one call does at most."""
+CALLS = 900
+"""Calls of D1 that one call may make, of the 1,000 of an invocation …"""
+PAGE_CALLS = 400
+"""… and those that have to be left for another page: one of changes may be of every table."""
 CHANGES = 200
 """Changes that one page of catching up takes; with no more than this left, the tenant is frozen."""
 FREEZE_MS = 10_000
@@ -144,7 +150,8 @@ class Mover:
             return await self.moves.get(move.tenant_id, move.move_id)
         move = await self.moves.get(move.tenant_id, move.move_id)
         try:
-            move = replace(await getattr(self, f"_{move.step}")(move), error=None)
+            with part(CALLS):
+                move = replace(await getattr(self, f"_{move.step}")(move), error=None)
         except RetainError as error:
             _log.error("a move stopped", extra={"tenant_id": move.tenant_id, "code": error.code})
             counts = {**move.counts, FAILURES: move.counts.get(FAILURES, 0) + 1}
@@ -186,7 +193,7 @@ class Mover:
     async def _copy(self, move: Move) -> Move:
         copy = self._copy_of(move)
         place, after = move.cursor
-        for _ in range(PAGES_PER_CALL):
+        for _ in _pages():
             if place == len(self.relations):
                 return replace(self._counted(move, copy), step="catch_up", cursor=[0, copy.copied.last_vector])
             relation = self.relations[place]
@@ -196,7 +203,8 @@ class Mover:
             try:
                 after = await copy.page(relation, after, PAGE)
             except ConstraintViolated:  # the target has a row that was deleted or changed meanwhile
-                await self._caught_up(replace(move, cursor=[0, None]), copy)
+                if await self._caught_up(move, copy, 0, _pages()) is None:
+                    break
                 after = await copy.page(relation, after, PAGE)
             if after is None:
                 place += 1
@@ -205,7 +213,7 @@ class Mover:
     async def _catch_up(self, move: Move) -> Move:
         copy = self._copy_of(move)
         number, last_vector = move.cursor
-        for _ in range(PAGES_PER_CALL):
+        for _ in _pages():
             before, left = number, await self._left(move, number)
             if left <= CHANGES:
                 if last_vector is not None and not await self._side(move.target).index.get_by_ids([last_vector]):
@@ -226,7 +234,7 @@ class Mover:
             began = self._clock()
             await source.run(_FREEZE, FREEZE_MS, move.tenant_id, move.move_id)
             try:
-                number = await self._caught_up(move, copy)
+                number = await self._caught_up(move, copy, move.cursor[0], repeat(None))
                 if (await source.run(_EVALUATES, move.tenant_id)).rows:
                     raise Conflict("an evaluation of the tenant is open: let it end first", code="tenant_busy")
                 for name in (*COUNTED, *AT_LAST):
@@ -243,8 +251,9 @@ class Mover:
                 await target.run(_READY, move.tenant_id, move.move_id)
                 left = (await source.run(_LEAVE, move.tenant_id, move.move_id)).rows
             except BaseException:
-                await target.run(_NOT_READY, move.tenant_id, move.move_id)
-                await source.run(_THAW, move.tenant_id, move.move_id)
+                with budget(2):  # whatever the others were
+                    await target.run(_NOT_READY, move.tenant_id, move.move_id)
+                    await source.run(_THAW, move.tenant_id, move.move_id)
                 raise
             move = self._counted(move, copy, freezes=1, frozen_ms=self._clock() - began)
             if not left:  # the freeze ended meanwhile: what was written since is copied first
@@ -277,7 +286,7 @@ class Mover:
         sql, order = self._sql(shard), list(reversed(self.relations))
         if place == 0:
             await keep_numbers(self.moves.home, sql, shard)
-        for _ in range(PAGES_PER_CALL):
+        for _ in _pages():
             if place == len(order):
                 counted = await sql.batch([relation.counting(move.tenant_id) for relation in order])
                 left = [at for at, result in enumerate(counted) if result.rows[0]["n"]]
@@ -314,12 +323,14 @@ class Mover:
         await side.sql.batch([ours, *statements])
         return len(rows)
 
-    async def _caught_up(self, move: Move, copy: TenantCopy) -> int:
-        """Apply every change that is noted; return the number of the last."""
-        number = int(move.cursor[0])
-        while (following := await self._changes(move, copy, number)) != number:
+    async def _caught_up(self, move: Move, copy: TenantCopy, number: int, pages: Iterable[None]) -> int | None:
+        """Apply the changes after this one; return the number of the last, None if there are more pages of them."""
+        for _ in pages:
+            following = await self._changes(move, copy, number)
+            if following == number:
+                return number
             number = following
-        return number
+        return None
 
     async def _changes(self, move: Move, copy: TenantCopy, after: int) -> int:
         """Apply a page of changes, and forget those before it; return the number of the last."""
@@ -373,3 +384,11 @@ class Mover:
 
     def _side(self, shard: str) -> Side:
         return Side(self._sql(shard), self._shards.indexes[shard])
+
+
+def _pages() -> Iterator[None]:
+    """Yield once for each page that a call may do: for one at least, and for no more than there are calls of D1 left."""
+    for _ in range(PAGES_PER_CALL):
+        yield
+        if fewer_than(PAGE_CALLS):
+            return
