@@ -235,6 +235,7 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
     """Answer a request. Who sends it is checked here; keys of the gateway are checked by the gateway."""
     if match.guard != "Access":
         return await match.answer(request)
+    began_ms = now_ms()
     caller = await assembly.access.caller_of(request)
     rates = assembly.platform.rates
     await rates.check_caller(caller.counted)
@@ -242,6 +243,10 @@ async def _guarded(assembly: Assembly, match: Match, request: Request) -> Respon
         named = replace(request, caller=caller.name, principal=caller.principal)
         known = replace(named, authority=caller.authority, scopes=caller.scopes, bound=caller.bound, rates=rates)
         answer = await match.answer(known)
-    if answer.stream is None or caller.key is None:
+    if caller.key is None:
+        return answer
+    if answer.stream is None:
+        if match.scope == "runs":  # which alone wait for long
+            await assembly.access.require_again(caller.key, began_ms)
         return answer
     return replace(answer, stream=assembly.access.while_valid(caller.key, answer.stream))

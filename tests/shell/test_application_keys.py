@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from retain.agents.calls.client import InstanceClient
+from retain.agents.calls.report import RunReport
+from retain.agents.calls.run_request import RunRequest
+from retain.application_keys.keys import FRESH_MS
 from retain.application_keys.scope import KEY_SCOPES, KeyScope
 from retain.routing.route import Route
 from tests.admin.access_team import Team
@@ -190,6 +194,25 @@ async def test_a_key_is_listed_rotated_and_revoked(worker: Worker, team: Team) -
     assert (answer.status, answer.content["code"]) == (401, "invalid_api_key")
     again = await worker.request("POST", f"{KEYS}/{successor.key_id}/rotate", {}, headers=owner)
     assert (again.status, again.content["code"]) == (404, "no_such_key")
+
+
+@pytest.mark.parametrize(("lasts_ms", "status"), [(FRESH_MS - 1, 200), (FRESH_MS, 401)])
+async def test_who_waits_for_an_answer_for_long_does_not_get_it_once_the_key_is_revoked(
+    worker: Worker, team: Team, monkeypatch: pytest.MonkeyPatch, lasts_ms: int, status: int
+) -> None:
+    application = await made(worker, team, "runs")
+    run = InstanceClient.run
+
+    async def lasting(client: InstanceClient, asked: RunRequest) -> RunReport:
+        report = await run(client, asked)
+        await worker.request("DELETE", f"{KEYS}/{application.key_id}", headers=token(team))
+        worker.clock.advance(lasts_ms)
+        return report
+
+    monkeypatch.setattr(InstanceClient, "run", lasting)
+    answer = await application.asks("POST", "/v1/agents/acme/sdr/run", RUN)
+    assert (answer.status, answer.content.get("code")) == (status, None if status == 200 else "invalid_api_key")
+    assert [row["status"] for row in await worker.rows("SELECT status FROM agent_runs")] == ["completed"]
 
 
 @pytest.mark.parametrize(

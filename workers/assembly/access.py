@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import bindings
 from retain.admin.access import AccessIdentity, AccessSettings, AccessVerifier, authorise
-from retain.application_keys.keys import ApplicationKey, ApplicationKeys, presented_key, tenant_of_key
+from retain.application_keys.keys import FRESH_MS, ApplicationKey, ApplicationKeys, presented_key, tenant_of_key
 from retain.application_keys.origins import check_origin
 from retain.application_keys.preflights import Preflights
 from retain.application_keys.scope import KeyScope, OwnTenant
@@ -91,9 +91,20 @@ class AccessParts:
         Raises: Unauthenticated (code `invalid_api_key`).
         """
         async for piece in pieces:
-            with self._root.located(key.tenant_id), suppress(Unavailable):
-                await self.keys.require(key.key_id)
+            await self._require(key)
             yield piece
+
+    async def require_again(self, key: ApplicationKey, began_ms: int) -> None:
+        """Check the key of a request that has lasted for as long as an isolate uses what it has read.
+
+        Raises: Unauthenticated (code `invalid_api_key`). What was done is done, but its answer is not read.
+        """
+        if bindings.now_ms() >= began_ms + FRESH_MS:
+            await self._require(key)
+
+    async def _require(self, key: ApplicationKey) -> None:
+        with self._root.located(key.tenant_id), suppress(Unavailable):
+            await self.keys.require(key.key_id)
 
     async def _application_of(self, request: Request) -> KnownCaller | None:
         text = presented_key(request.headers)

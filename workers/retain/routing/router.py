@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 from urllib.parse import urlsplit
 
+from retain.application_keys.scope import KeyScope
 from retain.errors import Forbidden, InvalidInput, MethodNotAllowed, NotFound, RetainError
 from retain.http import MAX_BODY_BYTES, Request, Response
 from retain.roles.role import OwnerOfAll
@@ -47,7 +48,7 @@ class Match:
 
     guard: who may ask. route: the method and the path of the route, "" for none. max_body_bytes: largest body that is read.
     answer: to be called after "Access" was checked; raises why the request is refused, even for an unknown route,
-    so that only those who may ask learn which routes exist. tenant: as the path has it, unchecked.
+    so that only those who may ask learn which routes exist. tenant: as the path has it, unchecked. scope: of the route.
     """
 
     guard: Guard
@@ -56,6 +57,7 @@ class Match:
     route: str = ""
     tenant: str | None = None
     tenant_in: Place = "deployment"
+    scope: KeyScope = "admin"
 
 
 class Router(Generic[Context]):
@@ -88,7 +90,9 @@ class Router(Generic[Context]):
             return await self._answer(route, given, request, admit)
 
         named = f"{route.method} {route.path}"
-        return Match(route.guard, route.max_body_bytes, answer, named, given.get("tenant"), route.tenant_in)
+        return Match(
+            route.guard, route.max_body_bytes, answer, named, given.get("tenant"), route.tenant_in, route.scope
+        )
 
     async def handle(self, context: Context, request: Request) -> Response:
         """Answer a request whose caller has been admitted; one without an authority is an owner of every tenant.
