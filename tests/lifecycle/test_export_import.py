@@ -17,6 +17,7 @@ from retain.lifecycle.importing import Imported, import_lines
 from retain.lifecycle.verification import verify_page
 from retain.memory.records.limits import MAX_CONTENT_BYTES, MAX_METADATA_BYTES
 from retain.memory.records.record import NewRecord, Utterance
+from retain.memory.records.supersession import COMPARED
 from retain.memory.scope import user_scope_id
 from tests.lifecycle.world import AGENT, PERSON, World, living
 from tests.support.faults import Crash, Fault
@@ -233,6 +234,21 @@ async def test_of_two_facts_that_an_import_brings_together_one_is_valid(world: W
     events = world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'")
     await take(world, exported, "other")
     assert world.sql_now("SELECT * FROM memory_events WHERE tenant_id = 'other'") == events
+
+
+async def test_an_import_makes_as_many_calls_of_d1_for_many_facts_as_for_one(world: World) -> None:
+    async def calls_of(tenant: str, facts: int) -> int:
+        news = [
+            NewRecord(f"Guest {number} likes tea.", subject=f"guest {number}", predicate="likes", object="tea")
+            for number in range(facts)
+        ]
+        await world.store_all(news, tenant=tenant)
+        before = len(world.faults.trace)
+        await take(world, await pages(world, tenant), f"into-{tenant}")
+        reached = [point for _, point in world.faults.trace[before:]]
+        return sum(point in ("sql.run", "sql.batch") for point in reached)
+
+    assert await calls_of("many", COMPARED) == await calls_of("one", 1)
 
 
 async def test_a_record_with_more_events_than_fit_on_a_page_is_exported_in_parts(world: World) -> None:

@@ -47,6 +47,8 @@ WHERE r.id NOT IN (SELECT value FROM json_each(?3)) AND (r.valid_to_ms IS NULL O
 """
 _WITH_CLOSERS = _COMPETING.replace("NULL AS closed_by", f"{_CLOSER} AS closed_by")
 _EVERYTHING = -1
+COMPARED = 50
+"""About how many things facts are read at a time: an import has up to 500, an invocation 1,000 calls of D1 and 128 MB."""
 _STATE = ("valid_from_ms", "valid_to_ms", "superseded_by", "gaps", "claims")
 """The fields that follow from claims."""
 
@@ -226,12 +228,16 @@ class Supersession:
         gone = list(removed)
         self._removed |= {record.id for record in gone}
         await self.remove(*[record for record in gone if record.id not in self._changed])
-        abouts = {about(one.record): one.record for one in self._changed.values() if competes(one.record)}
-        for record in abouts.values():
-            facts = await self._competing(record, _EVERYTHING, whole=True)
-            overlap = first_overlap({one.record.id: spans_of_record(one.record) for one in facts})
-            if overlap is not None:
-                self._note(rederived({one.record.id: one for one in facts}, {}, overlap), facts, None)
+        tenants = {about(one.record): one.record.tenant_id for one in self._changed.values() if competes(one.record)}
+        for start in range(0, len(tenants), COMPARED):
+            abouts = [*tenants][start : start + COMPARED]
+            by_about: dict[tuple[str | None, ...], list[KnownRecord]] = {}
+            for one in await self._facts(tenants[abouts[0]], abouts, _EVERYTHING):
+                by_about.setdefault(about(one.record), []).append(one)
+            for facts in by_about.values():
+                overlap = first_overlap({one.record.id: spans_of_record(one.record) for one in facts})
+                if overlap is not None:
+                    self._note(rederived({one.record.id: one for one in facts}, {}, overlap), facts, None)
 
     async def _settle(
         self,
@@ -297,12 +303,12 @@ class Supersession:
         self.parts += [append_event(record.tenant_id, event), write_record(record)]
         return known
 
-    async def _competing(self, record: Record, since_ms: int, *, whole: bool = False) -> list[KnownRecord]:
-        """Return the facts that compete with the record and may be valid after a time. whole: with the record itself."""
+    async def _competing(self, record: Record, since_ms: int) -> list[KnownRecord]:
+        """Return the facts that compete with the record and may be valid after a time."""
         if not competes(record):
             return []
         facts = await self._facts(record.tenant_id, [about(record)], since_ms)
-        return [one for one in facts if whole or one.record.id != record.id]
+        return [one for one in facts if one.record.id != record.id]
 
     async def _facts(
         self, tenant_id: str, abouts: Sequence[tuple[str | None, ...]], since_ms: int
