@@ -20,10 +20,11 @@ from retain.lifecycle.transfer.erased import NOTHING_ERASED, erased_content
 from retain.lifecycle.transfer.items import ItemLine, Items, put_items
 from retain.lifecycle.transfer.lines import AnyLine, Line, RecordLine, ScopeLine, UserLine, bad_line, read_lines
 from retain.lifecycle.transfer.plan import plan_import
+from retain.lifecycle.transfer.remembered import RememberedReads
 from retain.lifecycle.transfer.rows import RowLine, writing
 from retain.memory.indexer import Indexer
 from retain.memory.records.supersession import Supersession
-from retain.ports import Sql, Statement
+from retain.ports import Sql, SqlResult, Statement
 from retain.tenants.history import Change
 
 MAX_TRIES = 5
@@ -139,21 +140,29 @@ async def _import(
 
     debts: dict[str, Statement] = {}
 
-    async def decide(at_ms: int) -> Change | None:
-        nonlocal debts
-        now = await plan_import(stores.sql, tenant_id, lines, include_erased=include_erased)
-        if now.steps != plan.steps:
-            raise _MeanwhileChanged
-        supersession = Supersession(stores.sql, at_ms)
-        await supersession.reconcile(now.known, now.removed)
-        replaced = {record.id for record in now.replaced}  # whose debts are recorded before
-        debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
-        change = now.change(indexer, tenant_id, indexed, [*earlier, *supersession.parts, *debts.values()])
+    reads = RememberedReads(stores.sql)
+    decided: Change | None = None
+
+    async def decide(at_ms: int, read: Sequence[SqlResult]) -> Change | None:
+        nonlocal debts, decided
+        if decided is None or not reads.read_the_same(read):
+            reads.forget()
+            now = await plan_import(reads, tenant_id, lines, include_erased=include_erased)
+            if now.steps != plan.steps:
+                raise _MeanwhileChanged
+            supersession = Supersession(reads, at_ms)
+            await supersession.reconcile(now.known, now.removed)
+            replaced = {record.id for record in now.replaced}  # whose debts are recorded before
+            debts = indexer.debts({name: one for name, one in supersession.changes.items() if name not in replaced})
+            change = now.change(indexer, tenant_id, indexed, [*earlier, *supersession.parts, *debts.values()])
+            decided = None if supersession.parts else change  # which have the time of the mutation
+        else:
+            change = decided
         return None if change is None else replace(change, statements=[*guard(), *change.statements])
 
     try:
         await indexer.write([(record, indexed[record.id]) for record in records])
-        await stores.history().transact_at(tenant_id, decide)
+        await stores.history().transact_on(tenant_id, reads.statements, decide)  # each try reads what was read by then
     except (RetainError, _MeanwhileChanged) as error:
         await _settle(indexer, subjects)
         if isinstance(error, Conflict):
