@@ -12,6 +12,7 @@ from retain.errors import InvalidInput
 from retain.lifecycle.export import export_page
 from retain.lifecycle.importing import Imported, import_lines
 from retain.lifecycle.transfer import erased as erased_module
+from retain.lifecycle.transfer.lines import CLOCKS_AGREE_MS
 from retain.memory.records.record import NewRecord
 from retain.memory.scope import user_scope_id
 from retain.tenants.register import Tenants
@@ -223,8 +224,9 @@ async def test_a_time_of_the_future_is_refused_with_the_line(
     text = await exported(world)
     line = _line(text, "record")
     del line["record"]
-    line["events"][0] |= {name: world.clock() + more for name, more in event.items()}
-    line["events"][0]["data"] |= {name: world.clock() + more for name, more in data.items()}
+    latest_ms = world.clock() + CLOCKS_AGREE_MS
+    line["events"][0] |= {name: latest_ms + more for name, more in event.items()}
+    line["events"][0]["data"] |= {name: latest_ms + more for name, more in data.items()}
     before = world.everything()
     with pytest.raises(InvalidInput, match="future") as raised:
         await imported(world, f"{json.dumps(_line(text, 'scope'))}\n\n{json.dumps(line)}")
@@ -233,6 +235,18 @@ async def test_a_time_of_the_future_is_refused_with_the_line(
     assert world.everything() == before
     world.clock.advance(1)
     await import_lines(world.stores(), "other", f"{json.dumps(_line(text, 'scope'))}\n\n{json.dumps(line)}")
+
+
+async def test_what_a_clock_recorded_that_is_ahead_or_was_set_back_since_is_imported_and_found_at_its_time(
+    world: World,
+) -> None:
+    await remember(world, SECRET)
+    text = await exported(world)
+    world.clock.set(world.clock() - CLOCKS_AGREE_MS)
+    assert (await import_lines(world.stores(), "other", text)).created == 1
+    assert await world.recall(SECRET, tenant="other") == []
+    world.clock.advance(CLOCKS_AGREE_MS)
+    assert [hit.record.content for hit in await world.recall(SECRET, tenant="other")] == [SECRET]
 
 
 async def test_what_becomes_valid_or_expires_in_the_future_is_imported(world: World) -> None:
@@ -244,7 +258,7 @@ async def test_a_user_who_ran_in_the_future_and_an_unknown_origin_are_refused(wo
     await remember(world, SECRET)
     text = await exported(world)
     user, record = _line(text, "user"), _line(text, "record")
-    user["user"]["last_run_at_ms"] = world.clock() + 1
+    user["user"]["last_run_at_ms"] = world.clock() + CLOCKS_AGREE_MS + 1
     with pytest.raises(InvalidInput, match=r"line 1.*last_run_at_ms"):
         await imported(world, json.dumps(user))
     del record["record"]

@@ -45,6 +45,9 @@ MAX_ITEM_LINES = 200
 """Lines of items among those of one import: each item is put alone, with some calls of D1, and an invocation has 1,000."""
 MAX_BYTES = 1_048_576
 """Size of one import."""
+CLOCKS_AGREE_MS = 30_000
+"""Within how much the clocks of a deployment agree (docs/cluster.md): what another machine, or this one before its clock was
+set back, has just recorded is not of the future."""
 
 _SCOPE = re.compile(r"tenant|house\.[a-z][a-z0-9_]{0,31}|agent\.[a-z][a-z0-9_]{0,31}|(?:user|instance)\.[0-9a-f]{40}")
 _PARENTS = {
@@ -120,7 +123,7 @@ def read_lines(text: str, tenant_id: str, now_ms: int, limit_bytes: int = MAX_BY
     found: list[AnyLine] = []
     for number, line in lines:
         try:
-            read = _read_line(number, line, tenant_id, now_ms)
+            read = _read_line(number, line, tenant_id, now_ms + CLOCKS_AGREE_MS)
         except ValidationError as error:
             problems = [f"{'.'.join(map(str, one['loc'])) or 'line'}: {one['msg']}" for one in error.errors()]
             raise bad_line(number, problems) from error
@@ -140,23 +143,23 @@ def bad_line(number: int, problems: Sequence[str]) -> InvalidInput:
     )
 
 
-def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> AnyLine | None:
+def _read_line(number: int, line: str, tenant_id: str, latest_ms: int) -> AnyLine | None:
     value = _parsed(line)
     kind = value.get("kind")
     if isinstance(kind, str) and (kind == "item" or kind in ROW_KINDS):
         check_tenant(value.get("tenant"))
-        if isinstance(at_ms := value.get("at_ms"), int) and at_ms > now_ms:
+        if isinstance(at_ms := value.get("at_ms"), int) and at_ms > latest_ms:
             raise InvalidInput("its at_ms is in the future", code="invalid_line")
         if kind == "item":
             return read_item_line(number, value, tenant_id)
-        return read_row_line(number, value, tenant_id, now_ms)
+        return read_row_line(number, value, tenant_id, latest_ms)
     if kind == "page":
         PageLineShape.model_validate(value)
         return None
     if kind == "scope":
         return _scope_line(number, ScopeLineShape.model_validate(value).scope)
     if kind == "user":
-        return _user_line(number, UserLineShape.model_validate(value).user, now_ms)
+        return _user_line(number, UserLineShape.model_validate(value).user, latest_ms)
     if kind != "record":
         raise InvalidInput("its kind is not one that an export has", code="invalid_line")
     read = RecordLineShape.model_validate(value)
@@ -168,7 +171,7 @@ def _read_line(number: int, line: str, tenant_id: str, now_ms: int) -> AnyLine |
     if [event.event_id for event in events] != sorted({event.event_id for event in events}):
         raise InvalidInput("its events must be in the order of their ids", code="invalid_line")
     for event in events:
-        _check_recorded(event, now_ms)
+        _check_recorded(event, latest_ms)
     record = _folded(events, source_tenant)
     shown = value.get("record")
     if isinstance(shown, Mapping):
@@ -223,9 +226,9 @@ def _scope_line(number: int, scope: ScopeShape) -> ScopeLine:
     return ScopeLine(number, scope.scope_id, parent, scope.kind, scope.user_id)
 
 
-def _user_line(number: int, user: ProfileShape, now_ms: int) -> UserLine:
+def _user_line(number: int, user: ProfileShape, latest_ms: int) -> UserLine:
     check_profile(user.name, user.locale, user.timezone)
-    if user.last_run_at_ms > now_ms:  # the database's own clock gives created_at_ms
+    if user.last_run_at_ms > latest_ms:  # the database's own clock gives created_at_ms
         raise InvalidInput("the user's last_run_at_ms is in the future", code="invalid_line")
     return UserLine(
         number,
@@ -251,10 +254,10 @@ def _check_event(event: LearningEvent, tenant_id: str) -> None:
         raise InvalidInput("an event's source names no known origin", code="invalid_line")
 
 
-def _check_recorded(event: LearningEvent, now_ms: int) -> None:
+def _check_recorded(event: LearningEvent, latest_ms: int) -> None:
     """Raise InvalidInput for an event that was recorded in the future. What it says of validity may be."""
     data = event.data if event.kind == "stored" else {}
     times = {"at_ms": event.at_ms} | {name: data.get(name) for name in ("recorded_at_ms", "updated_at_ms")}
     for name, at_ms in times.items():
-        if isinstance(at_ms, int) and at_ms > now_ms:
+        if isinstance(at_ms, int) and at_ms > latest_ms:
             raise InvalidInput(f"the {name} of event {event.event_id} is in the future", code="invalid_line")

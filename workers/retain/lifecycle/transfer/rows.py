@@ -139,7 +139,7 @@ def _content(kind: RowKind, row: Row, now_ms: int) -> Mapping[str, object]:
     return {"owner": row["line_owner"], "at_ms": at_ms, "row": {name: row[name] for name in kind.columns}}
 
 
-def read_row_line(number: int, value: Mapping[str, object], tenant_id: str, now_ms: int) -> RowLine:
+def read_row_line(number: int, value: Mapping[str, object], tenant_id: str, latest_ms: int) -> RowLine:
     """Return a line of a kind in `ROW_KINDS`, checked. What the row says of its owner and time counts before the line.
 
     Raises: InvalidInput, also for a time in the future; ValidationError.
@@ -151,7 +151,7 @@ def read_row_line(number: int, value: Mapping[str, object], tenant_id: str, now_
     if unknown:
         raise InvalidInput(f"a {kind.name} has other fields: {', '.join(unknown)}", code="invalid_line")
     cells = tuple(
-        _cell(name, column, row[name], kind, read.tenant, tenant_id, now_ms) for name, column in kind.columns.items()
+        _cell(name, column, row[name], kind, read.tenant, tenant_id, latest_ms) for name, column in kind.columns.items()
     )
     user_id = row.get("user_id") or read.owner
     at_ms = next((at for name in kind.dating if isinstance(at := row[name], int)), read.at_ms)
@@ -161,7 +161,7 @@ def read_row_line(number: int, value: Mapping[str, object], tenant_id: str, now_
 
 
 def _cell(
-    name: str, column: Column, value: object, kind: RowKind, source_tenant: str, tenant_id: str, now_ms: int
+    name: str, column: Column, value: object, kind: RowKind, source_tenant: str, tenant_id: str, latest_ms: int
 ) -> Cell:
     """Return a column's value for the importing tenant. Raises: InvalidInput."""
     if value is None and column.endswith("?"):
@@ -173,7 +173,7 @@ def _cell(
         return check_user_id(value)
     plain = column.removesuffix("?")
     if plain in ("whole", "time", "day") and type(value) is int and 0 <= value < END_OF_NUMBERS:
-        if value * {"whole": 0, "time": 1, "day": DAY_MS}[plain] > now_ms:
+        if value * {"whole": 0, "time": 1, "day": DAY_MS}[plain] > latest_ms:
             raise InvalidInput(f"its {name} is in the future", code="invalid_line")
         return value
     if plain in ("real", "share") and type(value) in (int, float):
