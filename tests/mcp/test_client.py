@@ -263,6 +263,22 @@ async def test_a_session_that_ended_is_begun_again_once_and_the_call_keeps_its_k
     assert calls == [("s2", "one"), ("s2", "two"), ("s7", "two")]
 
 
+@pytest.mark.parametrize("status", [401, 403])
+async def test_a_session_of_a_credential_that_was_replaced_is_begun_again(status: int) -> None:
+    ended = iter([{"content": []}, HttpResponse(status, {}, b""), {"content": []}, HttpResponse(status, {}, b"")])
+    server = Server(call=lambda message: next(ended))
+    client = McpClient(server)
+    await client.call("search", {}, "one", OBJECT)
+    await client.call("search", {}, "two", OBJECT)
+    calls = [(headers["mcp-session-id"], key) for method, headers, key in server.seen if method == "tools/call"]
+    assert calls == [("s2", "one"), ("s2", "two"), ("s7", "two")]
+    server.answers["discover"] = HttpResponse(status, {}, b"")  # whatever the session, the credential is refused
+    with pytest.raises(UpstreamFailed) as raised:
+        await client.call("search", {}, "three", OBJECT)
+    assert raised.value.details["upstream_status"] == status
+    assert server.methods().count("tools/call") == 4
+
+
 async def test_a_server_that_is_away_leaves_what_is_known(caplog: pytest.LogCaptureFixture) -> None:
     now = [0]
     config, server = McpServerConfig(tools=("search",)), Server(list=listed())

@@ -118,8 +118,10 @@ class McpClient:
         is_known = self._agreed is not None
         agreed = self._agreed or await self._agree()
         response, number = await self._send(agreed, method, params, key, schema)
-        if is_known and response.status in (400, 404):
-            self._agreed = None  # it may have forgotten the session, or speak something else by now
+        of_others = response.status in (401, 403) and _SESSION in agreed.headers
+        if is_known and (of_others or response.status in (400, 404)):
+            # It may have forgotten the session, which may also be of the credential before, or speak something else by now.
+            self._agreed = None
             if _is_unread(response, number):
                 response, number = await self._send(await self._agree(), method, params, key, schema)
         return _result(response, number)
