@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import ast
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from retain import json_text
 from retain.json_text import (
     MAX_NESTING,
     JsonObject,
@@ -170,3 +172,15 @@ def test_nothing_that_is_uploaded_has_another_reader() -> None:
     assert _readers_in(working_tree()) == {"retain.json_text"}
     other = {"workers/other.py": "import json\njson.loads('')\n", "workers/third.py": "from json import load\n"}
     assert _readers_in(SourceTree.of(other)) == {"other", "third"}
+
+
+def test_a_value_is_looked_at_no_deeper_than_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked, holders = [], json_text._holders
+
+    def noting(values: Iterable[object]) -> Iterable[object]:
+        looked.append(values)
+        return holders(values)
+
+    monkeypatch.setattr(json_text, "_holders", noting)
+    check_nested({"a": ["b"]})
+    assert len(looked) == 3

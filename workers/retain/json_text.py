@@ -139,6 +139,8 @@ def check_nested(value: object, levels: int = MAX_NESTING) -> None:
     """Refuse a value of the program's own, before it is written as JSON. Raises: NestedTooDeeply, also for a circle."""
     level = _holders([value])
     for _ in range(levels):
+        if not level:
+            return
         level = _holders(part for held in level for part in _parts(held))
     if level:
         raise NestedTooDeeply(levels)
