@@ -60,13 +60,14 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
 
     Raises: InvalidInput (code `value_too_deep`).
     """
-    declared = {name.casefold(): "".join(_words(name)) for name in fields}
+    declared = {name.casefold(): _joined(name) for name in fields}
     found: set[str] = set()
 
     def seen(pairs: list[tuple[str, Any]]) -> str:
         for name, held in pairs:
             if held is not None:
-                found.update(one for one, joined in declared.items() if name.casefold() == one or spelled(name, joined))
+                folded, words = name.casefold(), _words(name)
+                found.update(one for one, joined in declared.items() if folded == one or spelled(words, joined))
         return "{}"  # stands for the object, which is not null
 
     if value.lstrip(" \t\r\n")[:1] not in ("{", "["):
@@ -80,14 +81,13 @@ def declared_in(value: str, fields: Sequence[str]) -> list[str]:
     return sorted(found)
 
 
-def spelled(name: str, declared: str) -> bool:
-    """Return whether a field's name is a spelling of a declared one. declared: its words, in lower case and without gaps.
+def spelled(words: Sequence[str], declared: str) -> bool:
+    """Return whether the words of a field's name spell a declared one. declared: its words, in lower case and without gaps.
 
     A name spells the field if some of its words do, together and perhaps in the plural, and only words such as "address",
     "number" or a digit follow them: `e-mail`, `userEmail`, `phoneNumber`, `addresses`, `address_line_2`. Without marks
     between the words only some may precede them: `useremail`, `telephone`.
     """
-    words = _words(name)
     for start in range(len(words)):
         for end in range(start + 1, len(words) + 1):
             if "".join(words[start:end]) in (declared, f"{declared}s", f"{declared}es"):
@@ -99,6 +99,12 @@ def spelled(name: str, declared: str) -> bool:
 def _without_marks(declared: str) -> re.Pattern[str]:
     """Return the pattern of the declared name in a name without marks between its words."""
     return re.compile(rf"(?:{'|'.join(_OWNERS)})*{re.escape(declared)}(?:e?s)?(?:(?:{'|'.join(_SAME)})s?|\d)*")
+
+
+@cache
+def _joined(declared: str) -> str:
+    """Return the words of a declared field without gaps."""
+    return "".join(_words(declared))
 
 
 def _words(name: str) -> list[str]:
