@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.shell.platform import database
+from tests.shell.platform import database, ffi
 from tests.shell.platform.objects import Storage
 from tests.shell.worker import Worker, bindings
 from tools.paths import NODE_BIN, ROOT
@@ -53,3 +53,12 @@ def test_a_statement_of_an_object_is_one_call_into_javascript(monkeypatch: pytes
     assert [row["a"] for row in sql.run("SELECT a FROM t").rows] == ["x"]
     assert sql.run("SELECT a FROM t WHERE a = ?", "y").rows == []
     assert len(calls) == 4
+
+
+async def test_deadlines_share_what_javascript_calls(worker: Worker) -> None:
+    platform = bindings.platform_of(worker.env)
+    await platform.sql.run("SELECT 1")
+    made = len(ffi.proxies)
+    await platform.sql.run("SELECT 1")
+    await platform.kv.get("k")
+    assert len(ffi.proxies) == made
