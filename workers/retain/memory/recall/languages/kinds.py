@@ -117,8 +117,8 @@ KINDS: Mapping[str, Kinds] = {
         r"|\b(?:our|a|the|in|from) (?:last|previous|earlier|prior|past) (?:conversation|chat|discussion|session)s?\b",
         own_past=r"\b(?:(?:did|have|had|was|were|am|do) i|i(?:'ve| have| said| mentioned| brought| \w+ed)|my"
         r"|our (?:conversation|discussion|chat|session)s?)\b",
-        advice=r"\b(?:suggest|recommend|advise|help me|should i|can i|could i|how (?:can|do|would|should)|show me"
-        r"|walk me"
+        advice=r"\b(?:(?<!did you )(?:suggest|recommend|advise)(?!e?d\b)|(?<!you )(?:suggested|recommended|advised)"
+        r"|help me|should i|can i|could i|how (?:can|do|would|should)|show me|walk me"
         r"|explain|would you|what (?:\w+ )?(?:tools|options|steps|ways)"
         r"|what(?:'s| is| are| would be) (?:some|the best|a good)"
         r"|(?:any|some) (?:\w+ )?(?:tips?|advice|ideas?|thoughts)\b|tips (?:on|for)\b|do you think)",
