@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from retain.errors import InvalidInput
 from retain.memory.recall.query import analyse
-from retain.memory.recall.ranking import inverse_frequency
 from retain.memory.recall.relevance import MIN_SCORE, UNRELATED_TEXTS, mean_cosine, rarity
+from retain.memory.recall.sources.statistics import inverse_frequency
 from retain.memory.semantic import RecallQuery
 from retain.models.embedding import Embedder
 from tests.memory.semantic.substrate import Substrate

@@ -20,7 +20,7 @@ from tests.support.faults import Faults
 from tests.support.instances import ROOT, shipped_embedder
 
 COMPONENTS = {
-    "vector", "words", "recency", "related", "following", "temporal", "dated", "speaker", "asking", "exact",
+    "vector", "words", "recency", "related", "following", "answering", "temporal", "dated", "speaker", "asking", "exact",
     "importance", "confidence", "around", "assistant", "standing", "preference", "context", "contradicted", "repeated",
     "alone", "fullness",
 }  # fmt: skip

@@ -109,3 +109,22 @@ async def test_a_turn_gains_from_a_close_answer(substrate: Substrate) -> None:
     following = {hit.record.content: hit.components["following"] for hit in await substrate.hits("buying a bicycle")}
     assert following["I did it at last!"] > 0.5
     assert following["Congratulations on buying the bicycle!"] == following["The bicycle was bought."] == 0.0
+
+
+async def test_an_answer_of_whom_the_query_names_gains_from_what_was_asked(substrate: Substrate) -> None:
+    """It means little without its question; nobody else's turn, and none after a statement, gains."""
+    utterances = (
+        ("Bob", "What made you buy a bicycle?"),
+        ("Ann", "I wanted more fresh air."),
+        ("Bob", "Buying a bicycle was my plan, too."),
+        ("Ann", "It is a good one."),
+        ("Ann", "Why did you not buy a bicycle?"),
+        ("Bob", "No money."),
+    )
+    turns = [NewRecord(text, utterance=Utterance("chat", place, name)) for place, (name, text) in enumerate(utterances)]
+    await substrate.memory().store_all(turns, AGENT_SOURCE)
+    substrate.clock.advance(HOUR_MS)
+    hits = await substrate.hits("Why did Ann buy a bicycle?", top_k=6)
+    gained = {hit.record.content for hit in hits if hit.components["answering"] > 0.0}
+    assert gained == {"I wanted more fresh air."}
+    assert not any(hit.components["answering"] for hit in await substrate.hits("Why buy a bicycle?"))

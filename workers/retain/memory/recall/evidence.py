@@ -247,8 +247,9 @@ def candidates_of(
     for row in rows:
         place = places.get(row.id)
         if place is None or row.id in chosen or place in reached:
-            following = None if place is None else at.get((place[0], place[1] + 1))
-            found.append(_candidate(row, place, following, evidence, stems[tuple(row.has)], speakers[row.speaker]))
+            before, after = (None, None) if place is None else (at.get(place.moved(-1)), at.get(place.moved(1)))
+            has, speaks = stems[tuple(row.has)], speakers[row.speaker]
+            found.append(_candidate(row, place, before, after, evidence, has, speaks))
     return found, {place: stems[tuple(row.has)] for place, row in at.items()}
 
 
@@ -295,7 +296,8 @@ class _Speakers(dict[str | None, tuple[bool, bool]]):
 def _candidate(
     row: SearchRow,
     place: Place | None,
-    following: SearchRow | None,
+    before: SearchRow | None,
+    after: SearchRow | None,
     evidence: Evidence,
     has: frozenset[str],
     speaks: tuple[bool, bool],
@@ -318,7 +320,8 @@ def _candidate(
         standing=row.id in evidence.standing and not by_assistant,
         preference=bool(row.prefers) and not by_assistant,
         at_ms=row.at_ms,
-        following=0.0 if following is None else evidence.nearness(following),
+        following=0.0 if after is None else evidence.nearness(after),
+        question=evidence.nearness(before) if before is not None and before.asking else 0.0,
         cosine=evidence.nearness(row),
         bm25=evidence.bm25.get(row.id, 0.0),
         context=evidence.context.get(row.id, 0.0),

@@ -4,6 +4,8 @@
           + words      * (s * covered + (1 - s) * bm25 / the best possible bm25)
           + context      as `words`, for half of the idf of the words of the turns before the query
           + following  * s * cosine(query, the next turn): an answer repeats words of what it answers
+          + answering  * s * how much nearer to the query the question just before it is, if the query names who answers: an
+                         answer means little without what was asked
           + related    * heat of the most similar candidates, for a turn half of it: it is about one thing; not for a
                          question half of whose words are in no candidate: what has most neighbours would be first
           + around     * heat of what else was uttered, or became valid, around that time, unless the query continues a
@@ -95,9 +97,9 @@ class Candidate:
     that it contains. order: its number in the order of recording, by which recency ranks. signature: see
     `preparation.signature`. by_named: the query names its speaker. by_assistant: an assistant said it. standing: it is
     a standing instruction. preference: it states a preference or an aversion, and the query asks for advice. at_ms: when it
-    was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. bm25,
-    exact: 0 when full text did not find it. context: BM25 of the words of the query's context. score, components: filled in
-    by `rank`.
+    was uttered, else when it became valid. following: cosine of the query and the turn after it, 0 without one. question:
+    likewise of a turn before it that asks something. bm25, exact: 0 when full text did not find it. context: BM25 of the
+    words of the query's context. score, components: filled in by `rank`.
     """
 
     id: str
@@ -117,6 +119,7 @@ class Candidate:
     preference: bool
     at_ms: int
     following: float
+    question: float
     cosine: float = 0.0
     bm25: float = 0.0
     context: float = 0.0
@@ -127,14 +130,6 @@ class Candidate:
 
 Turns = Mapping[tuple[str, int], frozenset[str]]
 """By `Place`: the query's stems that the turn contains."""
-
-
-def inverse_frequency(total: int, having: int) -> float:
-    """Return the inverse document frequency of a word that `having` of `total` records have.
-
-    Source: https://doi.org/10.1561/1500000019
-    """
-    return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
 def by_origin(query: Query, idf: Mapping[str, float]) -> tuple[dict[str, float], dict[str, float]]:
@@ -172,6 +167,7 @@ def rank(
             "vector": chosen.vector * c.cosine,
             "words": chosen.words * (s * covered + (1.0 - s) * c.bm25 / ((BM25_K1 + 1) * whole)),
             "following": chosen.following * s * max(c.following, 0.0),
+            "answering": chosen.answering * s * max(c.question - max(c.cosine, 0.0), 0.0) if c.by_named else 0.0,
             "temporal": chosen.temporal * s if query.asks_when and c.names_time else 0.0,
             "dated": dated.get(c.id, 0.0),
             "fullness": chosen.fullness * min(1.0, c.length / chosen.short) if query.only_dated else 0.0,

@@ -28,7 +28,8 @@ from dataclasses import dataclass
 from retain.limits.deadlines import QUERY_EMBEDDING_MS
 from retain.memory.recall.preparation import PART_CHARACTERS
 from retain.memory.recall.query import MAX_EXACT_TERMS, QUOTATION, Query
-from retain.memory.recall.ranking import Candidate, inverse_frequency
+from retain.memory.recall.ranking import Candidate
+from retain.memory.recall.sources.statistics import inverse_frequency
 from retain.memory.recall.weights import Weights
 from retain.memory.recall.words import fold
 from retain.models.embedding import Embedder, embed_in_time

@@ -22,6 +22,7 @@ class Weights:
     around: float = 2.0
     recency: float = 0.5
     following: float = 2.0
+    answering: float = 2.0
     temporal: float = 2.0
     dated: float = 3.0
     reported: float = 1.5
@@ -46,4 +47,6 @@ class Weights:
         """Return the weights for a query: of one that asks for a time alone, this time decides, not its words."""
         if not query.only_dated:
             return self
-        return replace(self, dated=self.only_dated, vector=0.0, words=0.0, following=0.0, speaker=0.0, related=0.0)
+        return replace(
+            self, dated=self.only_dated, vector=0.0, words=0.0, following=0.0, answering=0.0, speaker=0.0, related=0.0
+        )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from retain.errors import LimitExceeded
 from retain.memory.recall.query import Query
-from retain.memory.recall.ranking import inverse_frequency
 from retain.memory.recall.words import USERS
 from retain.memory.scope import BELOW, CHAIN, Reach, View, reach_of
 from retain.ports import Row, Sql, Statement
@@ -21,6 +21,14 @@ _USERS = f"""
 SELECT '{USERS}' AS scope_id, SUM(records) AS records, SUM(words) AS words FROM scopes
 WHERE tenant_id = ?1 AND user_id IS NOT NULL HAVING SUM(records) > 0
 """
+
+
+def inverse_frequency(total: int, having: int) -> float:
+    """Return the inverse document frequency of a word that `having` of `total` records have.
+
+    Source: https://doi.org/10.1561/1500000019
+    """
+    return math.log(1 + (total - having + 0.5) / (having + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
