@@ -10,14 +10,14 @@ from retain.ingest.languages import LANGUAGES
 from retain.ingest.languages.language import Language
 from retain.ingest.languages.rule import ExtractionRule
 from retain.ingest.speech.sentences import MAX_SENTENCE
-from tests.ingest.languages import french, german
+from tests.ingest.languages import french, german, spanish
 
-CASES = {"de": german, "fr": french}
+CASES = {"de": german, "fr": french, "es": spanish}
 FACTS = [(text, facts) for cases in CASES.values() for text, facts in (*cases.FACTS, *cases.OVER)]
 NOTHING = [text for cases in CASES.values() for text in cases.NOTHING]
 OTHERS = [language for language in LANGUAGES if language.code != "en"]
 RULES = [(language, rule) for language in OTHERS for rule in language.rules]
-NO_MORE = {"de": "nicht mehr", "fr": "plus"}
+NO_MORE = {"de": "nicht mehr", "fr": "plus", "es": "ya no"}
 
 
 def _facts(text: str) -> list[str]:
@@ -51,10 +51,16 @@ def test_every_rule_finds_something_and_says_what_has_ended(language: Language, 
 
 
 @pytest.mark.timeout(30)
-@pytest.mark.parametrize("filling", ["a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup "])
 @pytest.mark.parametrize(
-    "start", ["Ich mag ", "Ich wohne ", "Ich bin ", "Mein Hund ", "J'aime ", "J'habite ", "Je suis ", "Mon chien "]
+    "filling", ["a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup ", "mucho ", "y "]
 )
+@pytest.mark.parametrize(
+    "start",
+    [
+        "Ich mag ", "Ich wohne ", "Ich bin ", "Mein Hund ", "J'aime ", "J'habite ", "Je suis ", "Mon chien ",
+        "Me gusta ", "Vivo en ", "Soy ", "Mi perro ", "No como ", "Llevo ",
+    ],
+)  # fmt: skip
 def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start: str, filling: str) -> None:
     room = MAX_SENTENCE - len(start)
     facts_of(SourceMessage("m", "Bea", start + (filling * room)[:room]))
@@ -62,6 +68,7 @@ def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start:
 
 def test_a_statement_in_one_language_ends_what_another_stated() -> None:
     predicates = {
-        _facts(text)[0].partition("=")[0] for text in ("I live in Rome.", "Ich wohne in Rom.", "J'habite à Rome.")
+        _facts(text)[0].partition("=")[0]
+        for text in ("I live in Rome.", "Ich wohne in Rom.", "J'habite à Rome.", "Vivo en Roma.")
     }
     assert predicates == {"lives_in"}

@@ -10,5 +10,6 @@ from retain.ingest.languages.english import ENGLISH
 from retain.ingest.languages.french import FRENCH
 from retain.ingest.languages.german import GERMAN
 from retain.ingest.languages.language import Language
+from retain.ingest.languages.spanish import SPANISH
 
-LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN, FRENCH)
+LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN, FRENCH, SPANISH)

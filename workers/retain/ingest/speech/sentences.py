@@ -40,27 +40,31 @@ _ROLES = frozenset(
 )  # fmt: skip
 _HEADINGS = frozenset(
     {
-        "a", "about", "actually", "address", "adresse", "age", "allergies", "also", "anniversary", "announcement",
-        "anyway", "aside", "au", "big", "birthday", "breaking", "btw", "by", "clarification", "clear", "context",
-        "correction", "dear", "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts",
+        "a", "about", "aclaración", "actualización", "actually", "address", "además", "adresse", "age", "alergias",
+        "allergies", "also", "anniversary", "announcement", "anyway", "aside", "au", "big", "birthday", "breaking",
+        "btw", "by", "clarification", "clear", "context", "corrección", "correction", "correo", "cumpleaños", "dato",
+        "datos", "dear", "dirección", "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts",
         "final", "first", "from", "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey",
-        "hi", "hinweis", "home", "i", "important", "in", "info", "information", "job", "just", "kurz", "last", "ma",
-        "me", "mein", "meine", "mise", "mobile", "mon", "my", "nachtrag", "name", "nb", "new", "news", "next", "note",
-        "notice", "now", "oh", "on", "once", "one", "our", "p.s", "personal", "petit", "phone", "plan", "please",
-        "point", "postscript", "précision", "ps", "quick", "random", "rappel", "recap", "reminder", "sad", "second",
-        "short", "side", "small", "so", "status", "still", "summary", "the", "then", "thing", "things", "third", "to",
-        "today", "true", "truth", "update", "updates", "we", "well", "wichtig", "work", "zur", "übrigens",
+        "hi", "hinweis", "home", "i", "important", "importante", "in", "info", "information", "job", "just", "kurz",
+        "last", "ma", "me", "mein", "meine", "mi", "mis", "mise", "mobile", "mon", "my", "móvil", "nachtrag", "name",
+        "nb", "new", "news", "next", "nombre", "nota", "note", "notice", "now", "oh", "on", "once", "one", "our", "p.d",
+        "p.s", "pd", "personal", "petit", "phone", "plan", "please", "point", "por", "posdata", "postscript",
+        "précision", "ps", "quick", "random", "rappel", "recap", "recordatorio", "reminder", "resumen", "sad", "second",
+        "short", "side", "small", "so", "status", "still", "summary", "teléfono", "the", "then", "thing", "things",
+        "third", "to", "today", "trabajo", "true", "truth", "update", "updates", "we", "well", "wichtig", "work", "zur",
+        "übrigens",
     }
 )  # fmt: skip
-"""First words of heads that introduce the writer's words: "By the way:", "Quick update:", "My address:", "Au fait :"."""
+"""First words of heads that introduce the writer's words: "By the way:", "Quick update:", "Au fait :", "Por cierto:"."""
 _NAME_WORD = re.compile(r"(?:[A-Z][\w.'-]*|\d+|(?:van|von|der|de|di|da|del|bin|al|la)|\(.*\))")
 _QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
 _MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
 _SENTENCE = re.compile(
-    r"""(?<=[.!?…])["')\]]*(?!(?<=\d\.)\s+(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))\s+(?=\S)|\n+"""
+    r"""(?<=[.!?…])["')\]]*(?!(?<=\d\.)\s+(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))\s+(?=\S)"""
+    r"""|\n+|,?\s+(?=¿[Yy]\b)"""
 )
-"""After a number and its full stop a German month follows: "am 3. Mai"."""
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|No|approx)|\b[A-Z])\.$")
+"""After a number and its full stop a German month follows: "am 3. Mai". "Vivo en Roma, ¿y tú?" states where, and asks."""
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dra?|Prof|St|Jr|Sra?|vs|No|approx)|\b[A-Z])\.$")
 _AFTER_LETTERS = re.compile(r"[\W_]*\Z")
 """The end of a sentence, with its mark among whatever else is there: "?", "?\U0001f914", "?!~"."""
 
