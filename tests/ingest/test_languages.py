@@ -10,14 +10,14 @@ from retain.ingest.languages import LANGUAGES
 from retain.ingest.languages.language import Language
 from retain.ingest.languages.rule import ExtractionRule
 from retain.ingest.speech.sentences import MAX_SENTENCE
-from tests.ingest.languages import french, german, spanish
+from tests.ingest.languages import french, german, italian, spanish
 
-CASES = {"de": german, "fr": french, "es": spanish}
+CASES = {"de": german, "fr": french, "es": spanish, "it": italian}
 FACTS = [(text, facts) for cases in CASES.values() for text, facts in (*cases.FACTS, *cases.OVER)]
 NOTHING = [text for cases in CASES.values() for text in cases.NOTHING]
 OTHERS = [language for language in LANGUAGES if language.code != "en"]
 RULES = [(language, rule) for language in OTHERS for rule in language.rules]
-NO_MORE = {"de": "nicht mehr", "fr": "plus", "es": "ya no"}
+NO_MORE = {"de": "nicht mehr", "fr": "plus", "es": "ya no", "it": "più"}
 
 
 def _facts(text: str) -> list[str]:
@@ -52,13 +52,15 @@ def test_every_rule_finds_something_and_says_what_has_ended(language: Language, 
 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
-    "filling", ["a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup ", "mucho ", "y "]
+    "filling",
+    ["a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup ", "mucho ", "y ", "molto "],
 )
 @pytest.mark.parametrize(
     "start",
     [
         "Ich mag ", "Ich wohne ", "Ich bin ", "Mein Hund ", "J'aime ", "J'habite ", "Je suis ", "Mon chien ",
         "Me gusta ", "Vivo en ", "Soy ", "Mi perro ", "No como ", "Llevo ",
+        "Mi piace ", "Vivo a ", "Sono ", "Il mio cane ", "Non mangio ",
     ],
 )  # fmt: skip
 def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start: str, filling: str) -> None:
@@ -66,9 +68,22 @@ def test_the_longest_sentence_that_rules_read_needs_no_exponential_search(start:
     facts_of(SourceMessage("m", "Bea", start + (filling * room)[:room]))
 
 
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ("Odio il rumore.", "Bea detesta il rumore"),
+        ("Odio los domingos.", "Bea detesta los domingos"),
+        ("Adoro la musica.", "Bea ama la musica"),
+        ("Adoro la música.", "A Bea le gusta la música"),
+    ],
+)
+def test_a_verb_of_two_languages_is_read_in_the_one_that_its_object_has(text: str, phrase: str) -> None:
+    assert [fact.content for fact in facts_of(SourceMessage("m", "Bea", text))] == [phrase]
+
+
 def test_a_statement_in_one_language_ends_what_another_stated() -> None:
     predicates = {
         _facts(text)[0].partition("=")[0]
-        for text in ("I live in Rome.", "Ich wohne in Rom.", "J'habite à Rome.", "Vivo en Roma.")
+        for text in ("I live in Rome.", "Ich wohne in Rom.", "J'habite à Rome.", "Vivo en Roma.", "Vivo a Roma.")
     }
     assert predicates == {"lives_in"}

@@ -9,7 +9,8 @@ from __future__ import annotations
 from retain.ingest.languages.english import ENGLISH
 from retain.ingest.languages.french import FRENCH
 from retain.ingest.languages.german import GERMAN
+from retain.ingest.languages.italian import ITALIAN
 from retain.ingest.languages.language import Language
 from retain.ingest.languages.spanish import SPANISH
 
-LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN, FRENCH, SPANISH)
+LANGUAGES: tuple[Language, ...] = (ENGLISH, GERMAN, FRENCH, SPANISH, ITALIAN)

@@ -39,13 +39,18 @@ _BROUGHT = re.compile(
     rf"(?:here(?:'s| is| are)|below is|see|read|attached is)\b[^.!?\n:]*\b(?:{_TEXT})\b|"
     rf"(?:here(?:'s| is| are)|this is|below|the following|given|consider|look at|read|see)\b{_NO_TEXT}[^.!?\n]*:\s*$|"
     rf"(?:my |the |original |first )*{_TEXT}(?: \d+)?\s*:)|"
-    r"\b(?:\u00fcbersetz|korrigier|traduis|traduire|traduisez|corrige|corr\u00edge|corrija|trad[u\u00fa]ce|traduzc|traduci|traduz|vertaal|\u043f\u0435\u0440\u0435\u0432\u0435\u0434)"
+    r"\b(?:\u00fcbersetz|korrigier|traduis|traduire|traduisez|corrige|corr\u00edge|corrija|trad[u\u00fa]ce|traduzc|"
+    r"traduci|traduz|vertaal|\u043f\u0435\u0440\u0435\u0432\u0435\u0434)"
     r"|\u7ffb\u8bd1|\u7ffb\u8b6f|\u8a33\u3057"
-    r"|\b(?:formulier|reformule|r\u00e9sume[zr]?\b|res\u00fame|reescrib|fasse? (?:den|das|die|diesen|folgende))|"
+    r"|\b(?:formulier|reformule|r\u00e9sume[zr]?\b|res\u00fame|reescrib|correggi|riassumi|riscriv|fasse? (?:den|das|"
+    r"die|diesen|folgende))|"
     r"\b(?:hier (?:ist|kommt)|das ist|voici|voil\u00e0|c'est) (?:mein\w*|der|die|das|mon|ma|le|la) (?:\w+ )?"
-    r"(?:text|aufsatz|brief|entwurf|e-?mail|lebenslauf|anschreiben|gedicht|texte|lettre|essai|r\u00e9daction|brouillon|cv|po\u00e8me)\b|"
+    r"(?:text|aufsatz|brief|entwurf|e-?mail|lebenslauf|anschreiben|gedicht|texte|lettre|essai|r\u00e9daction|"
+    r"brouillon|cv|po\u00e8me)\b|"
     r"\b(?:aqu\u00ed (?:est\u00e1|tienes|va)|[\u00e9e]st[ea] es) (?:mi|el|la|un|una) (?:\w+ )?"
-    r"(?:texto|carta|ensayo|redacci\u00f3n|borrador|correo|poema|curr\u00edculum|art\u00edculo)\b",
+    r"(?:texto|carta|ensayo|redacci\u00f3n|borrador|correo|poema|curr\u00edculum|art\u00edculo)\b|"
+    r"\b(?:ecco|questo \u00e8|questa \u00e8) (?:il mio|la mia|il|la|un|una|mia) (?:\w+ )?"
+    r"(?:testo|lettera|tema|saggio|bozza|e-?mail|mail|poesia|curriculum|articolo)\b",
     _FLAGS,
 )
 """A request to work on a text: in English in many words, in other languages in a few."""
@@ -63,7 +68,7 @@ _MADE_UP = re.compile(
 _PLAYED = re.compile(
     rf"{_ASKED}(?:act|behave|speak|talk|respond|pose) (?:as|like)\b|"
     rf"{_ASKED}(?:pretend|role-?play|simulate|imagine)\b|\bplay(?:ing)? the (?:role|part) of\b|"
-    r"^\W*(?:act\u00faa como|finge (?:que|ser)|haz de)\b|"
+    r"^\W*(?:act\u00faa como|finge (?:que|ser)|haz de|comportati come|agisci come|fai finta)\b|"
     r"^\W*(?:you are|you're|you will be|be) (?:now )?(?:an?|the|my) (?!(?:life-?saver|genius|star|legend|gem|angel|saint|"
     r"godsend|great|good|true|real|wonderful|amazing|big|huge|total|absolute)\b)|\b(?:scenario|role)\s*:",
     _FLAGS,

@@ -40,18 +40,20 @@ _ROLES = frozenset(
 )  # fmt: skip
 _HEADINGS = frozenset(
     {
-        "a", "about", "aclaración", "actualización", "actually", "address", "además", "adresse", "age", "alergias",
-        "allergies", "also", "anniversary", "announcement", "anyway", "aside", "au", "big", "birthday", "breaking",
-        "btw", "by", "clarification", "clear", "context", "corrección", "correction", "correo", "cumpleaños", "dato",
-        "datos", "dear", "dirección", "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts",
-        "final", "first", "from", "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey",
-        "hi", "hinweis", "home", "i", "important", "importante", "in", "info", "information", "job", "just", "kurz",
-        "last", "ma", "me", "mein", "meine", "mi", "mis", "mise", "mobile", "mon", "my", "móvil", "nachtrag", "name",
-        "nb", "new", "news", "next", "nombre", "nota", "note", "notice", "now", "oh", "on", "once", "one", "our", "p.d",
-        "p.s", "pd", "personal", "petit", "phone", "plan", "please", "point", "por", "posdata", "postscript",
-        "précision", "ps", "quick", "random", "rappel", "recap", "recordatorio", "reminder", "resumen", "sad", "second",
-        "short", "side", "small", "so", "status", "still", "summary", "teléfono", "the", "then", "thing", "things",
-        "third", "to", "today", "trabajo", "true", "truth", "update", "updates", "we", "well", "wichtig", "work", "zur",
+        "a", "about", "aclaración", "actualización", "actually", "address", "además", "adresse", "age", "aggiornamento",
+        "alergias", "allergie", "allergies", "also", "anniversary", "announcement", "anyway", "aside", "au", "big",
+        "birthday", "breaking", "btw", "by", "cellulare", "ciao", "clarification", "clear", "compleanno", "comunque",
+        "context", "corrección", "correction", "correo", "cumpleaños", "dato", "datos", "dear", "dirección",
+        "disclaimer", "e-mail", "edit", "email", "employer", "exciting", "fact", "facts", "final", "first", "from",
+        "fun", "fyi", "general", "going", "good", "great", "happy", "heads", "hello", "hey", "hi", "hinweis", "home",
+        "i", "important", "importante", "in", "indirizzo", "info", "information", "inoltre", "job", "just", "kurz",
+        "last", "lavoro", "ma", "me", "mein", "meine", "mi", "mia", "mio", "mis", "mise", "mobile", "mon", "my",
+        "móvil", "nachtrag", "name", "nb", "new", "news", "next", "nombre", "nome", "nota", "note", "notice", "now",
+        "oh", "on", "once", "one", "our", "p.d", "p.s", "pd", "personal", "petit", "phone", "plan", "please", "point",
+        "por", "posdata", "postscript", "precisazione", "promemoria", "précision", "ps", "quick", "random", "rappel",
+        "recap", "recordatorio", "reminder", "resumen", "rettifica", "riassunto", "sad", "second", "short", "side",
+        "small", "so", "status", "still", "summary", "telefono", "teléfono", "the", "then", "thing", "things", "third",
+        "to", "today", "trabajo", "true", "truth", "update", "updates", "we", "well", "wichtig", "work", "zur",
         "übrigens",
     }
 )  # fmt: skip
@@ -64,7 +66,7 @@ _SENTENCE = re.compile(
     r"""|\n+|,?\s+(?=¿[Yy]\b)"""
 )
 """After a number and its full stop a German month follows: "am 3. Mai". "Vivo en Roma, ¿y tú?" states where, and asks."""
-_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dra?|Prof|St|Jr|Sra?|vs|No|approx)|\b[A-Z])\.$")
+_ABBREVIATION = re.compile(r"(?:\b(?:Mr|Mrs|Ms|Dra?|Sig|Dott|Prof|St|Jr|Sra?|vs|No|approx)|\b[A-Z])\.$")
 _AFTER_LETTERS = re.compile(r"[\W_]*\Z")
 """The end of a sentence, with its mark among whatever else is there: "?", "?\U0001f914", "?!~"."""
 

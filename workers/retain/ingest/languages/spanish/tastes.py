@@ -24,6 +24,12 @@ _THIS = (
 _CASE = r"(?!.*\b(?:cuando|como|si|tanto|tan|por las?|mientras|antes|después|demasiad[oa]s?)\b)"
 """Not followed by when, or which of them: who does not like music as much as you may like it."""
 
+_SPANISH = (
+    r"(?!.*(?:\b(?:il|gli|di|che|per|nel|dei|degli|delle|della|anche|e|i|sono|molto)\b|\w'))"
+    r"(?=(?:el|los|las|un|al) |.*(?:[áéíóúñ]|\b(?!con\b|non\b|per\b|bar\b)\w{2,}[dnrsz]\b))"
+)
+"""What "amo" and "odio" are Spanish before, as they are Italian, too."""
+
 RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "allergic",
@@ -124,7 +130,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "loves",
-        rf"<I>(?:[Aa]doro|[Aa]mo) (?!al?\b){_MUCH}{_THIS}{_ART}(?P<object>.+)$",
+        rf"<I>(?:[Aa]doro|[Aa]mo) (?!al?\b){_SPANISH}{_MUCH}{_THIS}{_ART}(?P<object>.+)$",
         "likes",
         "A {speaker} le gusta {art}{object}",
         0.8,
@@ -141,7 +147,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "dislikes",
-        rf"<I>(?:[Dd]etesto|[Oo]dio|[Aa]borrezco) (?!al?\b){_CASE}{_MUCH}{_THIS}{_ART}(?P<object>.+)$",
+        rf"<I>(?:[Dd]etesto|[Oo]dio|[Aa]borrezco) (?!al?\b){_SPANISH}{_CASE}{_MUCH}{_THIS}{_ART}(?P<object>.+)$",
         "dislikes",
         "{speaker} detesta {art}{object}",
         0.85,
