@@ -72,6 +72,7 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 OVER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Non vivo più a Roma.", ("no_longer:lives_in:roma=Roma",)),
+    ("Non vivo più a Roma, ora abito a Oslo.", ("no_longer:lives_in:roma=Roma", "lives_in=Oslo")),
     ("Non lavoro più per la Fiat.", ("no_longer:works_at:la_fiat=la Fiat",)),
     ("Non sono più vegetariano.", ("no_longer:diet:vegetariano=vegetariano",)),
     ("Ho smesso di fumare.", ("no_longer:smokes:fumatore=fumatore",)),

@@ -70,6 +70,8 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
 
 OVER: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("Ya no vivo en Roma.", ("no_longer:lives_in:roma=Roma",)),
+    ("Antes trabajaba en Google y ahora trabajo para Meta.", ("no_longer:works_at:google=Google", "works_at=Meta")),
+    ("Ya no vivo en Roma, ahora vivo en Oslo.", ("no_longer:lives_in:roma=Roma", "lives_in=Oslo")),
     ("No vivo más en Roma.", ("no_longer:lives_in:roma=Roma",)),
     ("Ya no trabajo en Telefónica.", ("no_longer:works_at:telefónica=Telefónica",)),
     ("Ya no soy vegetariano.", ("no_longer:diet:vegetariano=vegetariano",)),

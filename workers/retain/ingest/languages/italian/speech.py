@@ -52,7 +52,8 @@ SPEECH = Speech(
         r"personalmente|al momento|nota|infatti|capito|però|poi)(?!\w)[\s,.!:;-]*)*"
     ),
     new_subject=Expression(
-        rf"(?:\s*[,;:]|\s+[.-])?\s+(?:{_CONJUNCTION} )*(?={_SUBJECT}|(?:ricordami|chiamami)\b|(?:d'|da )ora in poi\b)"
+        rf"(?:\s*[,;:]|\s+[.-])?\s+(?:{_CONJUNCTION} )*"
+        rf"(?=(?:(?:ora|adesso|attualmente|oggi) )?{_SUBJECT}|(?:ricordami|chiamami)\b|(?:d'|da )ora in poi\b)"
     ),
     joined=Expression(rf"[,;:.]|\s-\s|\b{_CONJUNCTION}\s*$"),
     contrast=Expression(r",? (?:e |ma )?(?P<other>non (?:a|in|di|da|al|alla|con|per|il|la) [^,]+)$"),

@@ -52,7 +52,8 @@ SPEECH = Speech(
         r"hoy en día|nota|posdata|por supuesto|desde luego|amig[oa])\b[\s,.!:;¡-]*)*"
     ),
     new_subject=Expression(
-        rf"(?:\s*[,;:]|\s+[.-])?\s+(?:{_CONJUNCTION} )*(?={_SUBJECT}|(?:recuérd[ae]me|ll[aá]mame)\b|"
+        rf"(?:\s*[,;:]|\s+[.-])?\s+(?:{_CONJUNCTION} )*"
+        rf"(?=(?:(?:ahora|actualmente|hoy) )?{_SUBJECT}|(?:recuérd[ae]me|ll[aá]mame)\b|"
         r"(?:de ahora en adelante|a partir de ahora)\b)"
     ),
     joined=Expression(rf"[,;:.]|\s-\s|\b{_CONJUNCTION}\s*$"),
