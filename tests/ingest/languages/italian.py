@@ -117,6 +117,8 @@ NOTHING: tuple[str, ...] = (
     "Non mi piace uscire quando piove.",
     "Odio il mio capo.",
     "Odio tutti.",
+    "Odio quando succede.",
+    "Adoro questo posto.",
     "Preferisco andare a piedi.",
     "Non mangio molta carne.",
     "Non mangio carne ogni giorno.",

@@ -26,7 +26,10 @@ _THIS = (
 _CASE = r"(?!.*\b(?:quando|come|se|tanto|così|prima|dopo|mentre|tropp[oaie]|al mattino|la mattina|la sera)\b)"
 """Not followed by when, or which of them: who does not like music as much as you may like it."""
 
-_ITALIAN = r"(?!.*(?:\b(?:el|los|las|y|es|de|que|al)\b|[áíóúñ]))(?!\w+(?:ar|er|ir)\b)"
+_ITALIAN = (
+    r"(?!.*(?:\b(?:el|los|las|y|es|de|que|al|en|cuando|est[aeo]s?|es[aeo]s?|aquel\w*|pero|como|muy|mucho|porque|cada|hay|"
+    r"mis|tus|sus|un[ao]s)\b|[áíóúñ]))(?!\w+(?:ar|er|ir)(?:[mts]e|l[aeo]s?|nos)?\b)"
+)
 """What "amo" and "odio" are Italian before, as they are Spanish, too."""
 
 RULES: tuple[ExtractionRule, ...] = (
