@@ -190,6 +190,7 @@ async def test_what_a_user_had_elsewhere_before_the_erasure_stays_out_and_later_
         await remember(elsewhere, SECRET)
         early = await exported(elsewhere)
         await remember(world, "Another memory.")
+        world.sql_now("UPDATE users SET created_at_ms = ?", world.clock())
         await of_users.erased(world, ANN)
         elsewhere.clock.set(world.clock() + 1000)
         await remember(elsewhere, HARMLESS)

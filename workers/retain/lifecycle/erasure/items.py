@@ -25,7 +25,7 @@ from retain.limits.pages import sized
 from retain.ports import Row, SqlValue, Statement
 
 _ITEMS = "SELECT {columns} FROM memory_items WHERE tenant_id = ? AND key > ? {condition} ORDER BY key LIMIT ?"
-_OWNED = _ITEMS.replace("{columns}", "key, user_id")
+_OWNED = _ITEMS.replace("{columns}", "key, user_id, updated_at_ms")
 _WITH_VALUES = sized(_ITEMS.format(columns="*", condition=""), "key", "value")
 _UNDER = """
 SELECT key, object_key, user_id, tier, deleted, erased_by FROM memory_items
@@ -171,7 +171,8 @@ async def _bury(stores: Stores, job: ErasureJob, page: Sequence[Row], chosen: Se
         "d1.memory_items": len(traces.rows),
     }
     bury: Statement = (_BURY, (job.receipt.receipt_id, now, job.tenant_id, json.dumps(pairs)))
-    await stores.sql.batch([*job.moved(now, counts, cursor=page[-1]["key"]), bury])
+    dated = [job.not_before("?3", max(row["updated_at_ms"] for row in page))] if job.receipt.kind == "user" else []
+    await stores.sql.batch([*job.moved(now, counts, cursor=page[-1]["key"]), *dated, bury])
     await _erase_copies(stores, [*traces.keys, *traces.others], [*traces.objects, *legacy])
     return Slice.MORE
 

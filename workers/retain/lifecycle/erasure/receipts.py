@@ -54,6 +54,9 @@ _COMPLETE = """
 UPDATE erasure_receipts SET state = 'completed', completed_at_ms = ?, updated_at_ms = ?, error = NULL, request = NULL,
   salt = NULL, step = NULL, cursor = NULL, pending = NULL WHERE receipt_id = ?
 """
+_NOT_BEFORE = """
+UPDATE erased_users SET erased_at_ms = MAX(erased_at_ms, COALESCE(({latest}), 0)) WHERE tenant_id = ?1 AND user_id = ?2
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +119,13 @@ class ErasureJob:
     def counted(self, name: str, amount: str, *values: SqlValue) -> Statement:
         """Return the statement that adds an amount to a count. amount: an SQL expression over `values`, from ?3 on."""
         return _COUNT.format(amount=amount), (f'$."{name}"', self.receipt.receipt_id, *values)
+
+    def not_before(self, latest: str, *values: SqlValue) -> Statement:
+        """Return the statement that dates a user's erasure no earlier than what it erases, whose clock may be ahead.
+
+        latest: SQL for the time of that, null for nothing; `?1` is the tenant, `?2` the user, `values` follow.
+        """
+        return _NOT_BEFORE.format(latest=latest), (self.tenant_id, self.request["user"], *values)
 
     def completed(self, now: int) -> Statement:
         """Return the statement that completes the receipt and erases the request from it."""

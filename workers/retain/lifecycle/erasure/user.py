@@ -53,7 +53,8 @@ _SCOPES = f"FROM scopes WHERE tenant_id = ?1 AND scope_id IN ({OF_USER}) AND NOT
 """The user's scopes, unless something was stored in one: without them nothing would say whose it is."""
 _MARK = """
 INSERT INTO erased_users (tenant_id, user_id, last_run_id, erased_at_ms) VALUES (?, ?, ?, ?)
-ON CONFLICT (tenant_id, user_id) DO UPDATE SET last_run_id = excluded.last_run_id, erased_at_ms = excluded.erased_at_ms
+ON CONFLICT (tenant_id, user_id) DO UPDATE SET
+  last_run_id = MAX(last_run_id, excluded.last_run_id), erased_at_ms = MAX(erased_at_ms, excluded.erased_at_ms)
 """
 
 
@@ -121,7 +122,7 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
         return Slice.WAIT
     user_id = job.request["user"]
 
-    async def decide() -> Change | None:
+    async def decide(at_ms: int) -> Change | None:
         looks: list[Statement] = [
             (look, (job.tenant_id, user_id)) for look in (_LEARNED, _OWED, OF_USER, _ITEMS, COPIES_OF_USER)
         ]
@@ -129,10 +130,10 @@ async def finish(stores: Stores, job: ErasureJob) -> Slice:
             return None
         now = stores.clock()
         receipt = replace(job.receipt, completed_at_ms=now)
-        statements = [job.still_here(), job.completed(now), marking(job.tenant_id, user_id, now)]
+        statements = [job.still_here(), job.completed(now), marking(job.tenant_id, user_id, at_ms)]
         return Change(statements, [HistoryEntry("user_erased", receipt.receipt_id, receipt.digest)])
 
-    return Slice.DONE if await stores.history().transact(job.tenant_id, decide) else Slice.AGAIN
+    return Slice.DONE if await stores.history().transact_at(job.tenant_id, decide) else Slice.AGAIN
 
 
 STEPS: Mapping[str, Step] = {

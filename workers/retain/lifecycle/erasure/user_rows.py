@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from retain.lifecycle.erasure.receipts import ErasureJob
 from retain.lifecycle.erasure.slices import Slice, union_of
 from retain.lifecycle.stores import Stores
+from retain.lifecycle.transfer.kinds import ROW_KINDS
 from retain.memory.scope import OF_USER
 from retain.ports import Statement
 from retain.tenants.tables import TenantTable
@@ -28,6 +29,8 @@ SELECT substr(instance_key, 1, instr(instance_key, ':') - 1),
 FROM {{table}} WHERE tenant_id = {{tenant}} AND {_NAMING}
 """
 _NAMED = "SELECT agent_type, instance_id FROM {table} WHERE tenant_id = {tenant} AND user_id = {user}"
+_DATED = {kind.table: kind.at_ms for kind in ROW_KINDS.values() if kind.at_ms} | {"users": "t.created_at_ms"}
+"""SQL for the time by which an import knows whether a row is from before its user's erasure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +79,9 @@ async def erase_rows_of_user(stores: Stores, job: ErasureJob) -> Slice:
         return Slice.WAIT
     statements: list[Statement] = []
     for name in (*table.parts, table.name):
+        if name in _DATED:
+            latest = f"SELECT MAX({_DATED[name]}) FROM {name} t WHERE ({key}) IN ({page(1)})"
+            statements.append(job.not_before(latest))
         statements.append(
             job.counted(f"d1.{name}", f"SELECT COUNT(*) FROM {name} WHERE ({key}) IN ({page(3)})", *values)
         )
