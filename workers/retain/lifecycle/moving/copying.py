@@ -20,8 +20,8 @@ STATEMENT_BYTES = 1_000_000
 """About how many bytes of rows one statement writes: a value has at most 2 MB."""
 PAGE_BYTES = 4_000_000
 """Bytes of rows after which a page ends: an isolate has 128 MB."""
-COMPARED = 1000
-"""Rows that are compared, and those that differ copied, at a time."""
+COMPARED = 5000
+"""Rows that are compared, and those that differ copied, at a time at most: a tenant has a scope for each user."""
 UPSERTED = 500
 """Vectors that one call writes to the index, and that are in memory at once: a multiple of those that one call reads."""
 
@@ -130,9 +130,7 @@ class TenantCopy:
 
     async def equalise(self, relation: Relation) -> None:
         """Make a whole table equal, without the rows that only the target has: these are deleted first."""
-        mine, theirs = await self._digests(self._source, relation), await self._digests(self._target, relation)
-        differing = [key for key in {**theirs, **mine} if mine.get(key) != theirs.get(key)]
-        differing.sort(key=lambda key: key in mine)
+        differing = await self._differing_keys(relation)
         for start in range(0, len(differing), COMPARED):
             await self.keys(relation, [read_own_json(key) for key in differing[start : start + COMPARED]])
 
@@ -146,18 +144,26 @@ class TenantCopy:
             if one.rows[0]["n"] != other.rows[0]["n"]
         ]
 
-    async def _digests(self, side: Side, relation: Relation) -> dict[str, int]:
-        """Return a digest of each row of a table by its key."""
-        found: dict[str, int] = {}
-        after: list[Json] | None = None
-        while True:
-            rows, after = await self._page(side, relation, after, COMPARED)
-            for row in rows:
-                found[json.dumps(relation.key(row))] = hash(
-                    tuple(value for column, value in row.items() if column not in OF_PAGES)
-                )
-            if after is None:
-                return found
+    async def _differing_keys(self, relation: Relation) -> list[str]:
+        """Return the keys of the rows in which the two differ, those that only the target has first.
+
+        Both are read in one order, page by page, and what is equal is dropped: all rows together may exceed an isolate.
+        """
+        digests: list[dict[str, int]] = [{}, {}]
+        after: list[list[Json] | None] = [None, None]
+        unread, differing = {0, 1}, list[str]()
+        mine, theirs = digests
+        while unread:
+            for place in sorted(unread):
+                side = (self._source, self._target)[place]
+                rows, after[place] = await self._page(side, relation, after[place], COMPARED)
+                digests[place].update((json.dumps(relation.key(row)), _digest(row)) for row in rows)
+                if after[place] is None:
+                    unread.remove(place)
+            for key in mine.keys() & theirs.keys():
+                if mine.pop(key) != theirs.pop(key):
+                    differing.append(key)
+        return [*theirs, *differing, *mine]
 
     async def _write(self, relation: Relation, rows: Sequence[Row], *, fresh: bool = False) -> None:
         if relation.name in NUMBERED:
@@ -253,6 +259,10 @@ class TenantCopy:
             self.copied.vectors += len(entries)
             self.copied.last_vector = entries[-1].id
         return missing
+
+
+def _digest(row: Row) -> int:
+    return hash(tuple(value for column, value in row.items() if column not in OF_PAGES))
 
 
 def _pieces(rows: Sequence[Row]) -> list[list[Row]]:
