@@ -89,6 +89,26 @@ async def test_an_erased_queued_run_leaves_nothing_and_does_not_begin(
         assert await world.rows("SELECT 1 FROM parked_runs") == []
 
 
+@pytest.mark.parametrize("erase", [pytest.param(_of_tenant, id="tenant"), pytest.param(_of_user, id="user")])
+async def test_a_run_of_who_is_erased_is_cancelled_and_leaves_nothing(
+    erase: Callable[[World], Awaitable[Outcome]],
+) -> None:
+    """It ran on, and told its stream of it, for as long as its model and its tools took."""
+    model = SteppedChat(hold=True)
+    with closing(World(catalogue(agent("clerk")), lambda definition: model)) as world:
+        await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0)")
+        run = asyncio.create_task(world.run("clerk", f"about {SECRET}", **SUE))
+        await model.asked.wait()
+        while world.local(NAME, "SELECT 1 FROM outbox"):
+            await asyncio.sleep(0)
+        assert (await erase(world)).receipt.state == "running"
+        report = await run
+        assert (report["status"], report["error"]["by"]) == ("cancelled", "erasure")
+        await world.completed(lambda: erase(world))
+        assert world.mentions(SECRET) == []
+        assert await world.rows("SELECT 1 FROM agent_runs") == []
+
+
 async def test_deleting_a_conversation_empties_the_queue_of_its_busy_instance() -> None:
     async with queued() as (world, model, run_id):
         client = InstanceClient(LocalInstances(world), instance_of("acme", "clerk", "main"))

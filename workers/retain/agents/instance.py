@@ -50,7 +50,7 @@ from retain.agents.queueing.wakeups import IDLE_MS, Wakeups
 from retain.agents.runs import tables
 from retain.agents.runs.journal import Journal
 from retain.agents.runs.run_log import RunLog
-from retain.agents.tools.delegation import Delegation
+from retain.agents.tools.delegation import ERASURE, Delegation
 from retain.agents.versions.own_agent import OwnAgent
 from retain.errors import Conflict, NotFound, RetainError
 from retain.ledgers.kv_audit import AuditedKv
@@ -276,14 +276,12 @@ class Instance:
         await self._schedule()
 
     async def erase(self, request: EraseRequest) -> Erased:
-        """Forget what the object itself holds: everything, or the runs and working keys that name a term.
+        """Forget what the object itself holds: everything, for a user if it serves them, or what names a term.
 
-        For a user, everything if the instance serves that user, otherwise nothing: what it holds is not theirs.
-        With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that nothing that
-        names the term reaches D1 later. What is queued is removed even if the instance is busy. Idempotent. After everything
-        was erased, the object does not know who it is until it is called again.
-        Raises: Conflict (code `instance_busy`) while a run is under way or, for a term, interrupted or answered meanwhile;
-            Unavailable when D1, KV or a delegate did not answer. Then repeat the call.
+        With everything, what is owed to D1 is dropped too; before a search for a term it is written, so that no more comes.
+        Even if the instance is busy, what is queued is removed, and runs are cancelled if asked. Idempotent.
+        After everything was erased, the object does not know who it is until it is called again.
+        Raises: Conflict (`instance_busy`) during a run, or one that for a term was interrupted or answered; Unavailable.
         """
         text = request.term
         if request.user_id is not None and self._journal.served_user() != request.user_id:
@@ -292,6 +290,8 @@ class Instance:
             return Erased(everything=False)
         self.schedules.erase_to_come(None if text is None else Term.of(text).in_stored)
         if self._active or (text is not None and self._journal.runs.running()):
+            if request.cancel:
+                await self._control.cancel_running(ERASURE)
             raise Conflict("the instance is busy with a run; try again", code="instance_busy")
         self._active = self._erasing = True
         try:

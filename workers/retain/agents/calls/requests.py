@@ -232,17 +232,21 @@ class DescribeRequest:
 
 @dataclass(frozen=True, slots=True)
 class EraseRequest:
-    """Forget everything, or what names `term`. user_id: everything, if the instance serves this user."""
+    """Forget everything, or what names `term`. user_id: everything, if the instance serves this user.
+
+    cancel: whether runs that are under way are cancelled when everything is to be forgotten.
+    """
 
     term: str | None = None
     user_id: str | None = None
+    cancel: bool = False
 
     def to_json(self) -> dict[str, Json]:
         """Return the request as it is sent."""
-        return {"term": self.term, "user_id": self.user_id}
+        return {"term": self.term, "user_id": self.user_id, "cancel": self.cancel}
 
     @classmethod
     def from_json(cls, content: JsonObject) -> EraseRequest:
         """Return the request. Raises: InvalidInput (code `invalid_request`)."""
         fields = Fields(content)
-        return cls(fields.text_or_none("term"), fields.text_or_none("user_id"))
+        return cls(fields.text_or_none("term"), fields.text_or_none("user_id"), fields.flag("cancel", False))

@@ -77,6 +77,11 @@ class Control:
             run = self._journal.append(run, event)
         await self._hand_down(run)
 
+    async def cancel_running(self, by: str) -> None:
+        """Cancel each run that is under way or was interrupted."""
+        for run_id in self._journal.runs.running():
+            await self.cancel(CancelRequest(run_id, by))
+
     async def cancel_call(self, request: CancelCallRequest) -> str | None:
         """Stop the run with this key and return its id; keep the request and return None if no such run has arrived yet."""
         known = self._journal.runs.asked_with(request.idempotency_key)

@@ -77,8 +77,8 @@ class Erasure:
     async def erase_user(self, tenant_id: str, user_id: str) -> Outcome:
         """Erase a user: their memories of every kind in every agent, their instances, runs and items.
 
-        An open erasure of the same user is resumed; else a new one begins. It also erases what the user's runs leave
-        while it runs, so end those first. A later run of the user begins again with nothing.
+        An open erasure of the same user is resumed; else a new one begins. Runs of the user that are under way are
+        cancelled, and what they leave is erased too. A later run of the user begins again with nothing.
         Raises: InvalidInput (code `invalid_user`); what stopped it, with the job resumable.
         """
         request = {"user": check_user_id(user_id)}

@@ -76,12 +76,11 @@ async def erase_instances(stores: Stores, job: ErasureJob) -> Slice:
     known = union_of([_INSTANCES.format(table=table) for table in tables])
     page = f"{known} ORDER BY agent_type, instance_id LIMIT ?4"
     rows = (await stores.sql.run(page, job.tenant_id, agent_type, instance_id, INSTANCES)).rows
-    return await erase_these(
-        stores, job, rows, {} if job.receipt.kind == "tenant" else {"term": job.request["subject"]}
-    )
+    whole = job.receipt.kind == "tenant"
+    return await erase_these(stores, job, rows, {"cancel": True} if whole else {"term": job.request["subject"]})
 
 
-async def erase_these(stores: Stores, job: ErasureJob, rows: Sequence[Row], what: Mapping[str, str]) -> Slice:
+async def erase_these(stores: Stores, job: ErasureJob, rows: Sequence[Row], what: Mapping[str, str | bool]) -> Slice:
     """Erase a page of instances in their Durable Objects. what: the request, besides the instance's identity."""
     if not rows:
         return Slice.DONE
@@ -91,7 +90,7 @@ async def erase_these(stores: Stores, job: ErasureJob, rows: Sequence[Row], what
         try:
             await stores.instances.call(name, "erase", {**identity, **what})
         except Conflict:
-            return Slice.WAIT  # a run is under way, or will be resumed after an interruption: wait until it ends
+            return Slice.WAIT  # a run is under way, also if it was cancelled, or will be resumed after an interruption
     cursor = [rows[-1]["agent_type"], rows[-1]["instance_id"]]
     await stores.sql.batch(job.moved(stores.clock(), {"durable_objects": len(rows)}, cursor=cursor))
     return Slice.MORE

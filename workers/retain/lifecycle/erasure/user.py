@@ -74,7 +74,7 @@ async def erase_instances_of_user(stores: Stores, job: ErasureJob) -> Slice:
     after = f"{known} WHERE (agent_type, instance_id) > (?3, ?4) ORDER BY agent_type, instance_id LIMIT {INSTANCES}"
     user_id = job.request["user"]
     rows = (await stores.sql.run(after, job.tenant_id, user_id, *(job.cursor or ("", "")))).rows
-    return await erase_these(stores, job, rows, {"user_id": user_id})
+    return await erase_these(stores, job, rows, {"user_id": user_id, "cancel": True})
 
 
 async def erase_records_of_user(stores: Stores, job: ErasureJob) -> Slice:
