@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator
 import pytest
 from ulid import ULID
 
+from retain.lifecycle import importing
 from retain.lifecycle.importing import import_lines
-from retain.ports import Row
+from retain.lifecycle.transfer.erased import ErasedContent, erased_content
+from retain.ports import Row, Sql
 from tests.lifecycle.of_users import ANN, DOORS, canary, erased, fill, shop
 from tests.lifecycle.test_rows_of_exports import pages
 from tests.lifecycle.tiered import items_of
@@ -64,3 +66,19 @@ async def test_a_second_erasure_by_a_clock_that_is_behind_takes_nothing_back_of_
     world.clock.set(world.clock() - HOUR_MS)
     await erased(world, ANN)
     assert mark(world) == first
+
+
+async def test_rows_of_an_import_are_left_out_if_their_user_was_erased_since_it_began(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows that name nobody, of an instance that served the user: no run says that they were theirs."""
+    [rows] = [page for page in await pages(world) if '"kind":"run"' in page.replace(": ", ":")]
+
+    async def overtaken(sql: Sql, tenant_id: str) -> ErasedContent:
+        known = await erased_content(sql, tenant_id)
+        await erased(world, ANN)
+        return known
+
+    monkeypatch.setattr(importing, "erased_content", overtaken)
+    assert (await import_lines(world.stores(), "acme", rows)).rows == 0
+    assert left(world) == {}

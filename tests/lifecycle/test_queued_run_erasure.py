@@ -102,6 +102,7 @@ async def test_a_run_of_who_is_erased_is_cancelled_and_leaves_nothing(
         while world.local(NAME, "SELECT 1 FROM outbox"):
             await asyncio.sleep(0)
         assert (await erase(world)).receipt.state == "running"
+        model.let_go()
         report = await run
         assert (report["status"], report["error"]["by"]) == ("cancelled", "erasure")
         await world.completed(lambda: erase(world))

@@ -95,7 +95,7 @@ async def import_read(
     erased = NOTHING_ERASED if include_erased else await erased_content(stores.sql, tenant_id)
     kept_rows, kept_items = erased.without(rows), erased.without(of_items)
     try:
-        added = await stores.sql.batch([*writing(kept_rows, tenant_id), *guard()])
+        added = await stores.sql.batch([*writing(kept_rows, tenant_id, include_erased=include_erased), *guard()])
     except ConstraintViolated as error:
         await stores.sql.batch(guard())
         raise Conflict(

@@ -41,6 +41,8 @@ _READERS: Mapping[str, Callable[[Any], object]] = {
     "context": lambda context: [str(one["episode_id"]) for one in dict(context).get("episodes", [])],
 }
 """What reads the JSON of a column. Raises: ValueError, KeyError or TypeError for another shape."""
+_NOT_ERASED = """NOT EXISTS (SELECT 1 FROM erased_users e
+  WHERE e.tenant_id = new.tenant_id AND e.user_id = new.line_owner AND e.erased_at_ms >= new.line_at_ms)"""
 _PLACE = re.compile(r"rows\.([a-z_]{1,20})\.([A-Za-z0-9_=-]{0,2800})")
 
 
@@ -216,24 +218,29 @@ def _is_read(text: str, what: str) -> bool:
     return isinstance(value, dict if what in ("object", "context") else list)
 
 
-def writing(lines: Sequence[RowLine], tenant_id: str) -> list[Statement]:
-    """Return the statements that add the rows; each returns a row for each that it added."""
+def writing(lines: Sequence[RowLine], tenant_id: str, *, include_erased: bool) -> list[Statement]:
+    """Return the statements that add the rows; each returns a row for each that it added.
+
+    include_erased: also what was a user's before their erasure, which may have begun since the lines were compared with it.
+    """
     statements: list[Statement] = []
     for name, kind in ROW_KINDS.items():
-        rows = [line.cells for line in lines if line.kind == name]
+        rows = [(*line.cells, line.owner, line.at_ms) for line in lines if line.kind == name]
         parts = [[row] for row in rows] if kind.counted else _parts(rows)
-        statements += [(_insert(kind), (json.dumps(part), tenant_id)) for part in parts]
+        insert = _insert(kind, kind.needs if include_erased else f"{kind.needs} AND {_NOT_ERASED}")
+        statements += [(insert, (json.dumps(part), tenant_id)) for part in parts]
     return statements
 
 
-def _insert(kind: RowKind) -> str:
-    cells = {name: f"json_extract(value, '$[{place}]')" for place, name in enumerate(kind.columns)}
+def _insert(kind: RowKind, needs: str) -> str:
+    names = (*kind.columns, "line_owner", "line_at_ms")
+    cells = {name: f"json_extract(value, '$[{place}]')" for place, name in enumerate(names)}
     picked = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
     written = ", ".join((kind.written or {}).get(name, "?").replace("?", f"new.{name}") for name in kind.columns)
     return (
         f"INSERT INTO {kind.table} (tenant_id, {', '.join(kind.columns)})"
         f" SELECT new.tenant_id, {written} FROM (SELECT ?2 AS tenant_id, {picked} FROM json_each(?1)) new"
-        f" WHERE {kind.needs} ON CONFLICT DO NOTHING RETURNING 1 AS added"
+        f" WHERE {needs} ON CONFLICT DO NOTHING RETURNING 1 AS added"
     )
 
 
