@@ -112,6 +112,24 @@ async def test_an_export_from_before_the_tenant_s_erasure_is_left_out(world: Wor
     assert await verified(world)
 
 
+async def test_a_profile_from_before_the_tenant_s_erasure_is_left_out(world: World) -> None:
+    tenants = Tenants(world.sql, world.clock)
+    await tenants.register("acme")
+    await remember(world, SECRET)
+    world.sql_now("UPDATE users SET name = 'lupuscanary', created_at_ms = ?", world.clock())
+    before = await exported(world)
+    await erasable.erased(world, tenant="acme")
+    await tenants.register("acme")
+    world.clock.advance(1000)
+    done = await imported(world, before)
+    assert (done.erased, done.users) == (2, 0)
+    assert world.mentions("lupuscanary") == []
+    await remember(world, HARMLESS)
+    later = await exported(world)
+    world.sql_now("DELETE FROM users")
+    assert (await imported(world, later)).users == 1
+
+
 async def test_another_tenant_that_was_erased_takes_an_export_that_it_never_had(world: World) -> None:
     await world.store(SECRET)
     before = await exported(world)

@@ -47,6 +47,8 @@ class KnownErasures:
     records: frozenset[str]
     users: Mapping[str, int]
     known_users: frozenset[str]
+    tenant_at_ms: int = -1
+    """When all of the tenant was erased."""
 
     def has_record(self, stored: LearningEvent, user_id: str | None) -> bool:
         """Return whether a record was erased, or was a user's before their erasure. stored: its first event."""
@@ -55,6 +57,10 @@ class KnownErasures:
     def has_user(self, user_id: str | None, at_ms: int) -> bool:
         """Return whether what was a user's at a time was erased."""
         return user_id is not None and at_ms <= self.users.get(user_id, -1)
+
+    def has_profile(self, user_id: str, at_ms: int) -> bool:
+        """Return whether the profile that a user had at a time was erased, alone or with the tenant."""
+        return at_ms <= self.tenant_at_ms or self.has_user(user_id, at_ms)
 
     def scopes_in(self, parent: str) -> dict[str, str]:
         """Return the scopes that erased users had in an agent's scope or in the tenant's, each with its user."""
@@ -89,9 +95,8 @@ NOTHING_ERASED = ErasedContent({})
 async def erased_content(sql: Sql, tenant_id: str) -> ErasedContent:
     """Return what was erased in the tenant."""
     users, whole = await sql.batch([(_USERS, (tenant_id,)), (_TENANT, (tenant_id,))])
-    at_ms = whole.rows[0]["at_ms"]
     erased = {row["user_id"]: int(row["erased_at_ms"]) for row in users.rows}
-    return ErasedContent(erased, -1 if at_ms is None else int(at_ms))
+    return ErasedContent(erased, _time_of(whole.rows))
 
 
 def reading(tenant_id: str, record_ids: Sequence[str], user_ids: Sequence[str]) -> list[Statement]:
@@ -100,16 +105,25 @@ def reading(tenant_id: str, record_ids: Sequence[str], user_ids: Sequence[str]) 
         (_RECORDS, (tenant_id, json.dumps(list(record_ids)))),
         (_USERS, (tenant_id,)),
         (_KNOWN_USERS, (tenant_id, json.dumps(list(user_ids)))),
+        (_TENANT, (tenant_id,)),
     ]
 
 
-def erased_of(records: Sequence[Row], users: Sequence[Row], known_users: Sequence[Row]) -> KnownErasures:
+def erased_of(
+    records: Sequence[Row], users: Sequence[Row], known_users: Sequence[Row], tenant: Sequence[Row]
+) -> KnownErasures:
     """Return what was erased, from the rows of the statements of `reading`."""
     return KnownErasures(
         frozenset(row["id"] for row in records),
         {row["user_id"]: int(row["erased_at_ms"]) for row in users},
         frozenset(row["user_id"] for row in known_users),
+        _time_of(tenant),
     )
+
+
+def _time_of(tenant: Sequence[Row]) -> int:
+    at_ms = tenant[0]["at_ms"]
+    return -1 if at_ms is None else int(at_ms)
 
 
 def brought_back(subject_id: str) -> HistoryEntry:

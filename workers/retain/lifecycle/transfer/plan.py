@@ -233,7 +233,7 @@ class _Planning:
 
     def take_user(self, line: UserLine) -> None:
         erased = self._tenant.erased
-        if erased.has_user(line.user_id, line.created_at_ms):
+        if erased.has_profile(line.user_id, line.created_at_ms):
             if not self._include_erased:
                 self.plan.erased += 1
                 return
