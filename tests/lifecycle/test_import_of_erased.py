@@ -222,6 +222,27 @@ async def test_what_a_user_had_elsewhere_before_the_erasure_stays_out_and_later_
     assert await verified(world)
 
 
+async def test_later_memories_of_an_erased_user_come_in_although_their_scope_was_on_an_earlier_page(
+    world: World,
+) -> None:
+    with living() as elsewhere:
+        await remember(world, SECRET)
+        world.sql_now("UPDATE users SET created_at_ms = ?", world.clock())
+        await of_users.erased(world, ANN)
+        elsewhere.clock.set(world.clock() + 1000)
+        await remember(elsewhere, HARMLESS)
+        late = await exported(elsewhere)
+    world.clock.advance(2000)
+    is_record = [json.loads(line)["kind"] == "record" for line in late.split("\n")]
+    for on_page in (False, True):
+        page = [line for line, one in zip(late.split("\n"), is_record, strict=True) if one is on_page]
+        done = await imported(world, "\n".join(page))
+    assert done.created == 1
+    [scope] = world.sql_now("SELECT user_id FROM scopes JOIN memory_records USING (tenant_id, scope_id)")
+    assert scope["user_id"] == ANN
+    assert await verified(world)
+
+
 def _line(text: str, kind: str) -> dict[str, Any]:
     [line] = [line for line in map(json.loads, text.split("\n")) if line["kind"] == kind]
     return dict(line)

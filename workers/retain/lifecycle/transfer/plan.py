@@ -276,11 +276,19 @@ class _Planning:
         return tenant.erased.has_record(stored, owner)
 
     def _erased_owner_of(self, scope_id: str) -> str | None:
-        """Return the erased user whose scope it was; None for every other scope that the tenant does not have."""
+        """Return the erased user whose scope it was; None for every other scope that the tenant does not have.
+
+        Its line may have been in an earlier request, of which no record was imported into it: it waits from now on.
+        """
         for parent in self._tenant.scopes:
             if parent not in self._unregistered and (parent == "tenant" or parent.startswith("agent.")):
                 self._unregistered[parent] = self._tenant.erased.scopes_in(parent)
-        return next((users[scope_id] for users in self._unregistered.values() if scope_id in users), None)
+        for parent, users in self._unregistered.items():
+            if (owner := users.get(scope_id)) is not None:
+                self._waiting[scope_id] = ScopeLine(0, scope_id, parent, "user", owner)
+                self._tenant.scopes[scope_id] = owner
+                return owner
+        return None
 
     def _register_waiting(self, scope_id: str) -> None:
         line = self._waiting.pop(scope_id, None)
