@@ -93,7 +93,7 @@ async def test_an_erased_queued_run_leaves_nothing_and_does_not_begin(
 async def test_a_run_of_who_is_erased_is_cancelled_and_leaves_nothing(
     erase: Callable[[World], Awaitable[Outcome]],
 ) -> None:
-    """It ran on, and told its stream of it, for as long as its model and its tools took."""
+    """It ran on, and streamed what it did, for as long as its model and its tools took."""
     model = SteppedChat(hold=True)
     with closing(World(catalogue(agent("clerk")), lambda definition: model)) as world:
         await world.sql.run("INSERT INTO tenants (tenant_id, created_at_ms) VALUES ('acme', 0)")
