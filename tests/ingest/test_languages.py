@@ -53,8 +53,11 @@ def test_every_rule_finds_something_and_says_what_has_ended(language: Language, 
 @pytest.mark.timeout(30)
 @pytest.mark.parametrize(
     "filling",
-    ["a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup ", "mucho ", "y ", "molto "],
-)
+    [
+        "a ", "A ", "A-", "Aa, ", "und ", "et ", "de ", "l'", "sehr gern ", "beaucoup ", "mucho ", "y ", "molto ", " ",
+        "seit ja ja ", "depuis an ", "desde hace un ", "da un anno ",
+    ],
+)  # fmt: skip
 @pytest.mark.parametrize(
     "start",
     [

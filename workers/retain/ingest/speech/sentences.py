@@ -131,7 +131,9 @@ def _is_speaker(head: str) -> bool:
 def _sentences(text: str) -> Iterator[str]:
     pending = ""
     for part in _SENTENCE.split(text):
-        pending = f"{pending} {part}".strip() if pending else part.strip()
+        pending = " ".join(
+            [*pending.split(), *part.split()]
+        )  # where clauses begin, many spaces would be read again at each
         if len(pending) > MAX_SENTENCE or _ABBREVIATION.search(pending[-8:]) is None:
             if pending:
                 yield pending

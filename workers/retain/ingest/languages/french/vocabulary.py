@@ -25,7 +25,7 @@ PARTS: Mapping[str, str] = {
     "ADV": (
         "(?:(?:actuellement|maintenant|aussi|encore|vraiment|toujours|beaucoup|bien|surtout|également|généralement|"
         f"normalement|personnellement|principalement|juste|absolument|totalement|tellement|trop|très|davantage|"
-        f"particulièrement|seulement|simplement|{_TIMES}) )*"
+        f"particulièrement|seulement|simplement|{_TIMES}) ){{0,4}}"
     ),
     "PLEASE": "(?:(?:[Ss]'il (?:te|vous) plaît|[Ss]vp|[Ss]tp),? |[Mm]erci de )?",
     "NAME": rf"{_GIVEN}(?: (?:(?:de|du|des|d'|le|la|van|von) ?)?{_GIVEN}){{0,3}}(?![\w-])",

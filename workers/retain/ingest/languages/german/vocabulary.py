@@ -29,8 +29,9 @@ _ADVERBS = (
     r"immer|selbst|"
     r"eigentlich|wirklich|sehr|total|echt|absolut|besonders|am meisten|am liebsten|ebenfalls|ja|schon(?: lange| immer)?|"
     rf"seither|hauptsächlich|meistens|meist|vor allem|generell|grundsätzlich|normalerweise|beruflich|hauptberuflich|"
-    rf"{_TIMES}) )*"
+    rf"{_TIMES}) ){{0,4}}"
 )
+"""Of a few: "since" takes words that are adverbs, too, and any number of them could be read in as many ways."""
 _NO_NAME = (
     f"(?:Januar|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember|{_DAY}|Weihnachten|Ostern)"
 )
