@@ -43,6 +43,9 @@ FACTS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("J'ai du diabète.", ("has_condition:du_diabète=du diabète",)),
     ("Je suis végétarienne.", ("diet=végétarienne",)),
     ("Je ne mange pas de viande.", ("avoids:viande=viande",)),
+    ("Je ne bois pas d'alcool.", ("avoids:alcool=alcool",)),
+    ("Désormais, toujours répondre en français.", ("instruction:toujours_répondre_en_français=toujours répondre en "
+    "français",)),
     ("Je prends du ramipril tous les jours.", ("takes:ramipril=ramipril",)),
     ("Je suis fumeur.", ("smokes=fumeur",)),
     ("Ma couleur préférée est le bleu.", ("favorite_color=bleu",)),
@@ -106,5 +109,12 @@ NOTHING: tuple[str, ...] = (
     "J'ai un rendez-vous pour vous mardi.",
     "Je travaille comme ça.",
     "Jamais de la vie !",
+    "J'ai 15 ans d'expérience dans la vente.",
+    "J'ai 3 ans de plus que lui.",
+    "J'habite à Noël chez mes parents.",
+    "Je travaille comme prévu.",
+    "Je prends rendez-vous une fois par an.",
+    "Appelle-moi Demain.",
+    "Désormais toujours ensemble.",
     "Toujours est-il que la vie continue.",
 )

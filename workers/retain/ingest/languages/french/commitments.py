@@ -54,7 +54,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "from now on",
         r"<PLEASE>(?:[Dd]orénavant|[Dd]ésormais|[Àà] l'avenir|[Àà] partir de maintenant),? (?P<object>(?:<DO>\b|"
-        r"n(?:e |')(?=<DO>\b)|toujours\b).+)$",
+        r"n(?:e |')(?=<DO>\b)|toujours (?:me |nous )?\w+(?:er|ir|re)\b).+)$",
         "instruction",
         "Consigne de {speaker} : désormais, {object}",
         0.8,

@@ -24,14 +24,14 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "call me",
         r"(?:<PLEASE>(?:[Aa]ppelle|[Aa]ppelez|[Aa]ppeler)(?:-| )moi|(?:[Tt]out le monde|[Oo]n|[Mm]es amis) m'appellent?) "
-        r"(?P<object><NAME>)<STOP>",
+        r"(?P<object>(?!(?:Demain|Vite|Maintenant|Quand|Plus|Après)\b)<NAME>)<STOP>",
         "preferred_name",
         "{speaker} se fait appeler {object}",
         0.9,
     ),
     ExtractionRule(
         "age",
-        r"<J>ai (?:maintenant |déjà |juste )?(?P<object>\d{1,3}) ans",
+        r"<J>ai (?:maintenant |déjà |juste )?(?P<object>\d{1,3}) ans\b(?! (?:d'|de\b))",
         "age",
         "{speaker} a {object} ans",
         0.85,
@@ -142,7 +142,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "works as",
         r"<I>(?:travaille|bosse) <ADV>(?:comme|en tant que|en tant qu'|en qualité de) ?"
-        r"(?P<object>(?!(?:ça|un|une|je|si|tout|toi|vous|tu|d'habitude)\b)[a-zà-ÿ][\w'-]*(?: (?:de |du |d')?(?!(?:et|"
+        r"(?P<object>(?!(?:ça|prévu|un|une|je|si|tout|toi|vous|tu|d'habitude)\b)[a-zà-ÿ][\w'-]*(?: (?:de |du |d')?(?!(?:et|"
         r"mais|dans|pour|chez|à|en|au|depuis|la|le|qui|lol|haha|mdr)\b)[a-zà-ÿ][\w'-]*){0,2})<END>",
         "works_as",
         "{speaker} travaille comme {object}",

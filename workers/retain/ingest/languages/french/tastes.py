@@ -52,19 +52,23 @@ RULES: tuple[ExtractionRule, ...] = (
         "{speaker} est {object}",
         0.9,
     ),
-    ExtractionRule(
-        "abstains",
-        rf"<I>ne (?P<deed>mange|bois) (?:pas|jamais|plus) (?P<art>(?:de |d'|du |de la |de l'|"
-        rf"des )){_NO_AMOUNT}(?P<object>.+)$",
-        "avoids",
-        "{speaker} ne {deed} pas {art}{object}",
-        0.85,
-        reading="thing",
-        denial="required",
+    *(
+        ExtractionRule(
+            f"abstains, {by}",
+            rf"<I>ne {by} (?:pas|jamais|plus) (?P<art>(?:de |d'|du |de la |de l'|"
+            rf"des )){_NO_AMOUNT}(?P<object>.+)$",
+            "avoids",
+            "{speaker} ne " + of + " pas {art}{object}",
+            0.85,
+            reading="thing",
+            denial="required",
+        )
+        for by, of in (("mange", "mange"), ("bois", "boit"))
     ),
     ExtractionRule(
         "takes",
-        r"<I>prends (?:(?P<dose>\d+ ?m[cg]?g) (?:de |d'))?(?:du |de la |de l'|un |une )?(?P<object>[A-Za-zÀ-ÿ][\w-]+)"
+        r"<I>prends (?:(?P<dose>\d+ ?m[cg]?g) (?:de |d'))?(?:du |de la |de l'|un |une )?"
+        r"(?P<object>(?!rendez-vous\b)[A-Za-zÀ-ÿ][\w-]+)"
         r"(?= (?:tous les (?:jours|matins|soirs)|chaque|quotidiennement|contre|une fois par|deux fois par)\b)",
         "takes",
         "{speaker} prend {object}",

@@ -31,7 +31,8 @@ PARTS: Mapping[str, str] = {
     "NAME": rf"{_GIVEN}(?: (?:(?:de|du|des|d'|le|la|van|von) ?)?{_GIVEN}){{0,3}}(?![\w-])",
     "FIRST": rf"(?!(?:Je|Il|Elle|Et|Mais|Nous|Vous|Monsieur|Madame|Dr)\b){_GIVEN}(?: {_GIVEN})?(?![\w-])",
     "PLACE": (
-        rf"(?:(?:la |le |l'|les )?{_CAPITAL}(?:(?:-| (?:sur|sous|en|de|du|la|le|les)[ -]| ){_CAPITAL}){{0,4}})(?<![.])"
+        rf"(?:(?:la |le |l'|les )?(?!Noël\b){_CAPITAL}"
+        rf"(?:(?:-| (?:sur|sous|en|de|du|la|le|les)[ -]| ){_CAPITAL}){{0,4}})(?<![.])"
     ),
     "ORG": rf"(?:(?:la |le |l'|les )?(?:[{_LETTERS}0-9][\w.&'-]*)(?: (?:(?:et|&|de|du|"
     rf"des) )?[{_LETTERS}0-9][\w.&'-]*){{0,4}})(?<![.])",

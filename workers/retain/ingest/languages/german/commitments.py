@@ -58,7 +58,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "from now on",
         r"<PLEASE>(?:[Aa]b (?:jetzt|sofort)|[Vv]on (?:jetzt|nun) an|[Ii]n Zukunft|[Zz]ukünftig|[Kk]ünftig),? (?:bitte )?"
-        r"(?P<object>(?:<DO>\b|(?:immer|nie|niemals|nur|bitte)\b).+)$",
+        r"(?P<object>(?:<DO>|bitte)\b.+|(?:immer|nie|niemals|nur)\b[^,;]* (?=[a-zü])<DO>$)",
         "instruction",
         "Anweisung von {speaker}: künftig {object}",
         0.8,
@@ -70,7 +70,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "always, never",
         r"<PLEASE>(?P<object><DO>\b(?: Sie)?(?: (?:mir|mich|uns))?(?: bitte)?(?: (?:mir|mich|uns))? <EVER>\b.+|"
-        r"(?:[Ii]mmer|[Nn]iemals|[Nn]ie) [^,;]+\b(?:<DO>)$)",
+        r"(?:[Ii]mmer|[Nn]iemals|[Nn]ie) (?![^,;]*\b(?:ich|wir|er|sie|es|man|du|ihr)\b)[^,;]+ (?=[a-zü])<DO>$)",
         "instruction",
         "Anweisung von {speaker}: {object}",
         0.8,

@@ -51,7 +51,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "moved to",
         r"(?:(?:kürzlich|neulich|frisch|endlich|letzte\w* \w+|vor \w+ \w+) )?(?:von <PLACE> )?"
-        r"(?:nach|in) (?P<object><PLACE>) (?:um)?gezogen\b",
+        r"(?:nach|in) (?!Hause\b)(?P<object><PLACE>) (?:um)?gezogen\b",
         "lives_in",
         "{speaker} wohnt in {object}",
         0.85,
@@ -59,7 +59,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "comes from",
-        r"(?:ursprünglich )?aus (?P<object><PLACE>)<STOP>",
+        r"(?:ursprünglich )?(?<!gerade )(?<!jetzt )(?<!nun )aus (?P<object><PLACE>)<STOP>",
         "comes_from",
         "{speaker} kommt aus {object}",
         0.8,
@@ -143,7 +143,8 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "works as",
-        r"als (?P<object>(?:(?!Kind|Team|Student)[a-zäöü][\w-]* ){0,2}[A-ZÄÖÜ][\w-]+)<END>",
+        r"als (?P<object>(?:[a-zäöü][\w-]* ){0,2}(?!(?:Kind|Team|Student(?:in)?|Erste[rs]?|Letzte[rs]?|Nächste[rs]?)\b)"
+        r"[A-ZÄÖÜ][\w-]+)<END>",
         "works_as",
         "{speaker} arbeitet als {object}",
         0.9,
@@ -168,7 +169,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "studies",
-        r"(?P<object>(?!<LANGUAGE>e\b)[A-ZÄÖÜ][\wäöüß-]+(?:(?: und|"
+        r"(?P<object>(?!(?:<LANGUAGE>e|Tag|Nacht|Vollzeit|Teilzeit)\b)[A-ZÄÖÜ][\wäöüß-]+(?:(?: und|"
         r",) [A-ZÄÖÜ][\w-]+)*(?: auf Lehramt)?)<END>",
         "studies",
         "{speaker} studiert {object}",
@@ -194,7 +195,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "plays",
-        r"(?:gerne? )?(?P<object><PLAYED>(?:(?:,? und|,) <PLAYED>)*)<END>",
+        r"(?:gerne? )?(?<!gerade )(?<!jetzt )(?P<object><PLAYED>(?:(?:,? und|,) <PLAYED>)*)<END>",
         "plays",
         "{speaker} spielt {object}",
         0.85,
@@ -230,8 +231,8 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "has some",
-        r"(?P<object>(?:eine?n?|zwei|drei|vier|fünf|sechs|sieben|"
-        r"\d{1,2}) (?:[a-zäöüß]+ ){0,2}?<COUNTED>)<STOP>",
+        r"(?P<object>(?:ein(?:en)?|eine(?= (?:[a-zäöüß]+ )*(?:Hündin|Katze|Tochter|Schwester|Enkelin|Nichte)\b)|"
+        r"zwei|drei|vier|fünf|sechs|sieben|\d{1,2}) (?:[a-zäöüß]+ ){0,2}?<COUNTED>)<STOP>",
         "has",
         "{speaker} hat {object}",
         0.85,

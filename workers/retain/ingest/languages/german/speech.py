@@ -72,6 +72,7 @@ THINGS = Things(
         r"(?:und|oder|aber|es|das|dies\w*|jen\w*|ihn|sie|ihm|ihr|ihnen|uns|euch|dich|dir|mich|sein\w*|dein\w*|"
         r"alles|alle|etwas|nichts|was|wie|wo|wer|wann|warum|welche\w*|beide\w*|ein(?:e|en|es)? (?:idee|weg|blick|"
         r"sache|teil|bisschen)|"
+        r"ja|auch|wohl|zwar|lieber|ik|niet|geen|het|"
         r"dass|zu|nur|mehr|viel|sehr|gerne?|hier|dort|so|nicht|kein\w*|davon|daran|darüber|selbst|keine ahnung|recht)\b"
     ),
     definite=Expression(
@@ -85,7 +86,7 @@ THINGS = Things(
     ),
     unfinished=Expression(
         r"(?:^|\s)(?:zu|von|für|mit|in|an|auf|bei|und|oder|der|die|das|den|dem|ein|eine|einen|mein|meine|sehr|wie|aus|"
-        r"nach|nicht)$"
+        r"nach|nicht|noch|sein|haben|liegen|wirken|klingen)$"
     ),
     deed_ends=Expression(r"(?:,? (?:weil|damit|denn|aber) |,? (?:bitte|danke|ok|okay)$).*$"),
 )
@@ -130,7 +131,8 @@ def endings(clause: str, _sentence: str) -> Iterator[Ending]:
 
 def _positive(match: re.Match[str]) -> str:
     groups = match.groupdict()
-    article = "" if "case" not in groups else f"ein{groups['case'] or ''}"
+    has_one = "case" in groups and groups["subject"].casefold().endswith(("bin", "hab", "habe", "besitze"))
+    article = f"ein{groups['case'] or ''}" if has_one else ""
     if match["rest"].strip() == "" and groups["subject"].casefold() == "ich rauche":
         return "ich bin Raucher"
     parts = (groups["subject"], groups["between"], article, groups["rest"], groups.get("end") or "")

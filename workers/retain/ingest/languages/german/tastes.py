@@ -10,7 +10,7 @@ _GERN = (
 )  # fmt: skip
 """Verbs of what somebody likes to do: by the person, and of the person."""
 _NO_AMOUNT = (
-    r"(?!(?:so|mehr|genug|andere\w*|gute\w*|Ahnung|Zeit|Lust|Ding\w*|Rolle|Problem)\b)"
+    r"(?!(?:so|mehr|wieder|genug|andere\w*|gute\w*|Ahnung|Zeit|Lust|Ding\w*|Rolle|Problem)\b)"
     r"(?!.*\b(?:oft|viel|jeden|täglich|ständig|dauernd|mehr|heute|gerade|jetzt|morgen|vor|nach)\b)"
 )
 """Not followed by how much or how often: who does not eat it every day eats it."""
@@ -55,7 +55,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "abstains",
-        rf"(?:(?:gar|überhaupt|absolut) )?(?:keine?n?|nie) {_NO_AMOUNT}(?P<object>.+)$",
+        rf"(?:(?:gar|überhaupt|absolut) )?(?:keine?n?|nie(?: wieder| mehr)?) {_NO_AMOUNT}(?P<object>.+)$",
         "avoids",
         "{speaker} meidet {object}",
         0.85,
@@ -144,7 +144,8 @@ RULES: tuple[ExtractionRule, ...] = (
     *(
         ExtractionRule(
             f"prefers to do, {by}",
-            r"(?:am liebsten|lieber) (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|zur|ins|mal|ein\w* ?mal)\b).+)$",
+            r"(?:am liebsten|lieber) (?P<object>(?!(?:mit|in|im|am|auf|zu|zum|zur|ins|mal|ein\w* ?mal|nach|später|jetzt|"
+            r"heute|morgen|noch|erst|Schluss|Feierabend)\b).+)$",
             "prefers",
             "{speaker} " + of + " lieber {object}",
             0.8,
@@ -180,7 +181,7 @@ RULES: tuple[ExtractionRule, ...] = (
                 "mag|liebe",
                 r"(?P<object>(?!(?:nicht|keine?n?)\b).+?) (?:(?:gar|überhaupt|wirklich|so) )?nicht<STOP>",
             ),
-            ("cannot stand", "kann", r"(?P<object>(?!nicht\b).+?) nicht (?:aus)?stehen\b"),
+            ("cannot stand", "kann", r"(?P<object>(?!nicht\b).+?) nicht (?:ausstehen|leiden)\b"),
         )
     ),
     ExtractionRule(

@@ -15,7 +15,9 @@ _NO_PLACE = (
     "(?:Miete|Untermiete|Trennung|Scheidung|Frieden|Angst|Armut|Elternzeit|Rente|Teilzeit|Vollzeit|Arbeit|Eile|Not|Panik|"
     "Ordnung|Ruhe|Sicherheit|Schichten|Gedanken|Sünde|Wirklichkeit|Zimmer|Gebäude|Block|Etage|Armut|"
     "Wohngemeinschaften|Gefahr|Haft|Quarantäne|"
-    f"Behandlung|Therapie|Stimmung|Form|Kürze|Zukunft|{_DAY}|{_MONTH})"
+    "Behandlung|Therapie|Stimmung|Form|Kürze|Zukunft|Moment|Beziehung|Ehe|Hotel|Haus|Wohnung|Bewegung|Betracht|"
+    r"Erwägung|Saus|Luxus|Jetzt|Ausland|[A-ZÄÖÜ][a-zäöüß]*(?:heit|keit|schaft|zeit|zeiten|nähe|weite|geschoss)|Zeiten|"
+    f"{_DAY}|{_MONTH})"
 )
 _LANGUAGE = (
     "(?:Englisch|Französisch|Deutsch|Spanisch|Italienisch|Niederländisch|Portugiesisch|Polnisch|Russisch|Ukrainisch|"
@@ -39,10 +41,12 @@ _DATED = rf"(?:{_DAY}(?:morgen|vormittag|mittag|nachmittag|abend)?|{_MONTH}|Weih
 
 
 STATING = (
-    r"(?:(?i:ich|wir) |(?i:seit(?: [\w.]+){1,3}?|jetzt|derzeit|zurzeit|momentan|aktuell|inzwischen|mittlerweile|nun|"
-    r"beruflich|ursprünglich|eigentlich|privat|zu hause|am liebsten|besonders|heute) )?(?i:<VERBS>)(?: ich| wir)? <ADV>"
+    r"(?:(?i:ich|wir) (?i:<VERBS>)|(?i:seit(?: [\w.]+){1,3}?|jetzt|derzeit|zurzeit|momentan|aktuell|inzwischen|"
+    r"mittlerweile|nun|beruflich|ursprünglich|eigentlich|privat|zu hause|am liebsten|besonders) (?i:<VERBS>) (?:ich|wir)|"
+    r"(?i:<VERBS>)(?: ich| wir)?) <ADV>"
 )
-"""What somebody says of themselves with a verb: "ich wohne", "seit 2020 wohne ich", "wohne"."""
+"""What somebody says of themselves with a verb: "ich wohne", "seit 2020 wohne ich", "wohne". "Jetzt mag Tom Eis" says it of
+Tom, and "heute" what is so today."""
 
 
 PARTS: Mapping[str, str] = {
@@ -58,7 +62,8 @@ PARTS: Mapping[str, str] = {
         rf"(?!{_NO_PLACE}\b){_CAPITAL}(?:(?:,? (?:am|an der|im|bei|ob der) | ){_CAPITAL}){{0,3}})(?<![.])"
     ),
     "ORG": (
-        rf"(?!(?:{_DATED}|Nacht|Tag|Tageslicht|Regen|Kerzenlicht|Bedarf|Freunden|Kunden|Gelegenheit|Hitze|Kälte)\b)"
+        rf"(?!(?:{_DATED}|Nacht|Tag|Tageslicht|Regen|Kerzenlicht|Bedarf|Freunden|Kunden|Gelegenheit|Hitze|Kälte|"
+        rf"Geld|Lohn|Mindestlohn|Rot|Anfänger|Fortgeschrittene)\b)"
         rf"(?:[A-ZÄÖÜ0-9][\w.&'-]*)(?: (?:(?:und|&|für|der|des) )?[A-ZÄÖÜ0-9][\w.&'-]*){{0,4}}(?<![.])"
     ),
     "END": (
