@@ -163,4 +163,6 @@ NOTHING: tuple[str, ...] = (
     "Wir wohnen im Moment bei meinen Eltern.",
     "Ich lebe in Freiheit.",
     "Ich bin nach Hause gezogen.",
+    "Er rief: »Hallo. Ich wohne in Bonn. Bis bald.« Dann ging er.",
+    "»Ja« »Hallo. Ich wohne in Bonn. Bis bald.« So war es.",
 )

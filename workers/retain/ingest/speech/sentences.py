@@ -59,7 +59,7 @@ _HEADINGS = frozenset(
 )  # fmt: skip
 """First words of heads that introduce the writer's words: "By the way:", "Quick update:", "Au fait :", "Por cierto:"."""
 _NAME_WORD = re.compile(r"(?:[A-Z][\w.'-]*|\d+|(?:van|von|der|de|di|da|del|bin|al|la)|\(.*\))")
-_QUOTATION = re.compile(r'["«][^"«»]{1,2000}["»]')
+_QUOTATION = re.compile(r'"[^"«»]{1,2000}["»]|«[^"«»]{1,2000}["»]|»[^"«»]{1,2000}«')
 _MARKS = re.compile(r"""["«»]|(?<!\w)'(?=\w)""")
 _SENTENCE = re.compile(
     r"""(?<=[.!?…])["')\]]*(?!(?<=\d\.)\s+(?:Jan|Feb|Mär|Apr|Mai|Jun|Jul|Aug|Sep|Okt|Nov|Dez))\s+(?=\S)"""
