@@ -182,6 +182,12 @@ async def test_the_text_leaves_the_inbox_when_the_record_has_it(substrate: Inges
     }
 
 
+@pytest.mark.parametrize("long", [f"Meine Lieblings{'ü' * 365} heißt Blau.", f"Ma {'é' * 350} préférée est bleu."])
+async def test_a_relation_of_a_long_name_fails_no_message(substrate: IngestSubstrate, long: str) -> None:
+    job = await substrate.ingest("chat", turns(f"Bea: {long}", "Bea: Ich wohne in Rom."))
+    assert (job.state, job.stored, job.rejections) == ("completed", 2, ())
+
+
 async def test_five_hundred_messages_are_stored_in_order(substrate: IngestSubstrate) -> None:
     lines = [f"Bea: This is what I said as number {number}." for number in range(500)]
     receipt = await substrate.ingestion().receive("long", turns(*lines))
