@@ -116,5 +116,7 @@ NOTHING: tuple[str, ...] = (
     "Je prends rendez-vous une fois par an.",
     "Appelle-moi Demain.",
     "Désormais toujours ensemble.",
+    "J'aime autant.",
+    "Je préfère partir demain.",
     "Toujours est-il que la vie continue.",
 )

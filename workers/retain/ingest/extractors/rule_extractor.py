@@ -12,8 +12,6 @@ from retain.ingest.speech.sentences import Clause, Statement, announces, clause_
 MAX_OBJECT = 240
 """Largest length of an object; a longer one was not understood."""
 
-# "The" refers to something in the conversation, unless a name or something unique follows.
-
 
 class RuleExtractor:
     """Implements `Extractor` by the table of rules. Reads the languages that have rules; finds no facts in others."""

@@ -77,7 +77,7 @@ THINGS = Things(
     none=Expression(
         r"(?:et|ou|mais|cela|ceci|ça|ce|cette|ces|cet|celui|celle|ceux|celles|ci|là|lui|elle|eux|le tien|la tienne|"
         r"ton|ta|tes|votre|vos|leurs?|son|sa|ses|te|t'|vous|tout|tous|toutes|rien|quelque chose|quelqu'un|"
-        r"comment|quand|où|pourquoi|quoi|qui|beaucoup|aussi|juste|vraiment|bien|trop|plus|moins|mieux|pas|être|"
+        r"comment|quand|où|pourquoi|quoi|qui|beaucoup|autant|aussi|juste|vraiment|bien|trop|plus|moins|mieux|pas|être|"
         r"une? (?:idée|façon|chose|partie|peu)|(?:les )?(?:deux|choses?|trucs?)$|que|qu'|de|d'|en|tout|la façon|"
         r"l'idée|le fait|à|de penser|penser|savoir|voir|dire)(?:\b|(?<='))"
     ),

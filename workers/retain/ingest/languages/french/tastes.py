@@ -150,7 +150,8 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "prefers",
-        rf"<I><ADV>préfère <ADV>{_ART}(?P<object>.+?)(?: (?:à|au|aux) .*)?$",
+        rf"<I><ADV>préfère <ADV>(?!.*\b(?:demain|aujourd'hui|maintenant|plus tard|ce soir)\b)"
+        rf"{_ART}(?P<object>.+?)(?: (?:à|au|aux) .*)?$",
         "prefers",
         "{speaker} préfère {art}{object}",
         0.85,
