@@ -182,7 +182,15 @@ async def test_the_text_leaves_the_inbox_when_the_record_has_it(substrate: Inges
     }
 
 
-@pytest.mark.parametrize("long", [f"Meine Lieblings{'ü' * 365} heißt Blau.", f"Ma {'é' * 350} préférée est bleu."])
+@pytest.mark.parametrize(
+    "long",
+    [
+        f"Meine Lieblings{'ü' * 365} heißt Blau.",
+        f"Ma {'é' * 350} préférée est bleu.",
+        f"Mi {'ñ' * 350} favorito es el azul.",
+        f"La mia {'è' * 350} preferita è il blu.",
+    ],
+)
 async def test_a_relation_of_a_long_name_fails_no_message(substrate: IngestSubstrate, long: str) -> None:
     job = await substrate.ingest("chat", turns(f"Bea: {long}", "Bea: Ich wohne in Rom."))
     assert (job.state, job.stored, job.rejections) == ("completed", 2, ())

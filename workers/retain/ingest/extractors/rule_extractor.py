@@ -8,6 +8,7 @@ from retain.ingest.extraction import DENIED, ENDED, ExtractedFact, SourceMessage
 from retain.ingest.languages.language import Language
 from retain.ingest.languages.rule import ExtractionRule
 from retain.ingest.speech.sentences import Clause, Statement, announces, clause_of, statements
+from retain.memory.records.limits import MAX_PART_BYTES
 
 MAX_OBJECT = 240
 """Largest length of an object; a longer one was not understood."""
@@ -87,10 +88,13 @@ def _of_clause(
             continue
         groups = {name: text or "" for name, text in match.groupdict().items() if name != "object"}
         name = rule.predicate.format(**{name: language.relation(text) for name, text in groups.items()})
+        predicate = ending_of(ending, name, found) if ending else predicate_of(name, found, functional=rule.functional)
+        if len(predicate.encode()) > MAX_PART_BYTES:
+            continue  # no record has such a predicate, and nothing has a name of hundreds of letters
         phrase = language.ended_phrase(rule.phrase) if ending else rule.phrase
         yield ExtractedFact(
             subject_of(message.speaker),
-            ending_of(ending, name, found) if ending else predicate_of(name, found, functional=rule.functional),
+            predicate,
             found,
             phrase.format(speaker=message.speaker, object=found, **groups),
             rule.kind,

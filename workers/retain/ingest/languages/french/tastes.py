@@ -95,12 +95,12 @@ RULES: tuple[ExtractionRule, ...] = (
         for name, words, phrase in (
             (
                 "after",
-                r"(?P<what>[a-zà-ÿœ]{1,40}) (?P<favourite>préférée?s?|favorite?s?)",
+                r"(?P<what>[a-zà-ÿœ]+) (?P<favourite>préférée?s?|favorite?s?)",
                 "{what} {favourite} de {speaker} : {art}{object}",
             ),
             (
                 "before",
-                r"(?P<favourite>préférée?s?) (?P<what>[a-zà-ÿœ]{1,40})",
+                r"(?P<favourite>préférée?s?) (?P<what>[a-zà-ÿœ]+)",
                 "{what} {favourite} de {speaker} : {art}{object}",
             ),
         )

@@ -101,7 +101,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "favourite",
-        r"<MY> (?:absolute[rs]? |neue[rs]? )?Lieblings(?P<what>[a-zäöüß]{1,40}) (?P<be>ist|sind|heißt) "
+        r"<MY> (?:absolute[rs]? |neue[rs]? )?Lieblings(?P<what>[a-zäöüß]+) (?P<be>ist|sind|heißt) "
         r"(?:(?:definitiv|eindeutig|auch|immer noch|momentan|derzeit|zurzeit|ganz klar|natürlich|wohl) )*"
         r"(?P<object>(?!(?:der|die|das|dass|wenn|in|im|am|auf|von|zu|mit)\b).+)$",
         "favorite_{what}",

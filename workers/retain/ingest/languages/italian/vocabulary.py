@@ -22,7 +22,7 @@ PARTS: Mapping[str, str] = {
     "MY": "(?:(?:[Ii]l|[Ll]a|[Ii]|[Ll]e) )?(?:[Mm]io|[Mm]ia|[Mm]iei|[Mm]ie)",
     "ADV": (
         "(?:(?:attualmente|adesso|ora|anche|ancora|davvero|sempre|principalmente|soprattutto|solo|soltanto|già|"
-        r"felicemente|da solo|da sola|da (?:\w+ ){1,2}(?:anni|anno|mesi|mese|settimane)|dal \d{4}) )*"
+        r"felicemente|da solo|da sola|da (?:\w+ ){1,2}(?:anni|anno|mesi|mese|settimane)|dal \d{4}) ){0,4}"
     ),
     "PLEASE": "(?:[Pp]er (?:favore|piacere),? )?",
     "NAME": rf"{_GIVEN}(?: (?:(?:de|di|da|del|della|dello|d') ?)?{_GIVEN}){{0,3}}(?![\w-])",

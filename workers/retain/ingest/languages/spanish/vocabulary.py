@@ -22,7 +22,7 @@ PARTS: Mapping[str, str] = {
     "MY": "(?:[Mm]i|[Mm]is)",
     "ADV": (
         "(?:(?:actualmente|ahora|también|todavía|aún|realmente|siempre|principalmente|personalmente|sobre todo|solo|sólo|"
-        r"solamente|sola|desde (?:\d{4}|niñ[oa]|siempre|hace (?:\w+ ){1,2}(?:años?|meses|semanas?|días))) )*"
+        r"solamente|sola|desde (?:\d{4}|niñ[oa]|siempre|hace (?:\w+ ){1,2}(?:años?|meses|semanas?|días))) ){0,4}"
     ),
     "PLEASE": "(?:[Pp]or favor,? )?",
     "NAME": rf"{_GIVEN}(?: (?:(?:de|del|de la|de los|y) )?{_GIVEN}){{0,3}}(?![\w-])",
