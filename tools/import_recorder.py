@@ -1,5 +1,7 @@
 """Import every module of a Worker, and record what they compile: methods of dataclasses, and regular expressions.
 
+What a module compiles when it is used is recorded as well, if it has a function `compile_ahead` that compiles it.
+
 Run by the Worker's interpreter in Node.js. What the SDK offers is replaced by empty classes, as it needs workerd. What is
 not seen so, of the SDK's few dataclasses and of a module that cannot be imported here, is compiled by the isolate.
 """
@@ -18,6 +20,14 @@ from types import ModuleType
 from typing import Any
 
 _compiler: Any = re._compiler  # type: ignore[attr-defined]
+
+
+AHEAD = "compile_ahead"
+"""The function of a module that compiles what the module compiles only when it is used, and most isolates use."""
+
+
+def _nothing() -> None:
+    """Stand for the function of a module that has none."""
 
 
 class _Sdk(ModuleType):
@@ -87,6 +97,6 @@ def record(modules: str, packages: str, main: str, later: str) -> None:
 def _import(names: Iterable[str]) -> None:
     for name in names:
         try:
-            importlib.import_module(name)
+            getattr(importlib.import_module(name), AHEAD, _nothing)()
         except (Exception, SystemExit) as error:  # noqa: BLE001 -- function tools are anybody's code
             print(f"{name}: {error!r}")

@@ -155,6 +155,16 @@ def test_what_the_main_module_imports_is_in_a_file_of_its_own_and_the_other_is_r
     assert _python(["-c", taking, "taken"], folder) == "of an area\n"
 
 
+def test_what_a_module_compiles_when_it_is_used_is_recorded_if_it_says_so(folder: Path, tmp_path: Path) -> None:
+    (folder / "used.py").write_text(
+        "import re\ndef compile_ahead():\n    re.compile('ahead')\ndef other():\n    re.compile('when used')\n"
+    )
+    program = "import sys; from tools.import_recorder import record; record(*sys.argv[1:])"
+    _python(["-c", program, str(folder), str(tmp_path), str(folder / OF_MAIN), str(folder / LATER)], ROOT)
+    later = (folder / LATER).read_bytes()
+    assert (b"ahead" in later, b"when used" in later) == (True, False)
+
+
 @pytest.fixture
 def nothing_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a checkout in which nothing was recorded yet."""
@@ -207,13 +217,13 @@ precompiled.exec, re._compiler._code = executed, coded
 class Default(WorkerEntrypoint):
     async def fetch(self, request):
         for name in (await request.text()).split():
-            importlib.import_module(name)
+            getattr(importlib.import_module(name), "compile_ahead", list)()
         return Response("\\n".join(missed))
 """
 
 
 @pytest.mark.workerd
-def test_no_module_of_retain_compiles_a_dataclass_or_a_pattern_in_workerd() -> None:
+def test_no_module_of_retain_compiles_a_dataclass_or_a_pattern_in_workerd_nor_the_rules_of_english() -> None:
     files = with_recorded(with_bytecode(wanted_files(read_config(PRODUCTION_CONFIG)), compiled=True), compiled=True)
     own = files.pop(MAIN)
     files = {MAIN: _COUNTING, "entry_of_retain.py": own, **files}

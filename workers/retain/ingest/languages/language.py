@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cache, cached_property
 from typing import Literal
 
@@ -136,6 +136,17 @@ class Language:
         return _compiled(
             self, self.stating.replace("<VERBS>", rule.verbs) + rule.pattern if rule.verbs else rule.pattern
         )
+
+    def compile(self) -> None:
+        """Compile its rules, and the expressions by which sentences and things are read."""
+        for rule in self.rules:
+            self.pattern(rule)
+        for part in (self.speech, self.things):
+            for found in fields(part):
+                value = getattr(part, found.name)
+                for expression in value if isinstance(value, tuple) else (value,):
+                    if expression is not None:
+                        expression.match("")
 
     def relation(self, words: str) -> str:
         """Return words as part of a relation's name, in one spelling: a favourite colour is a favorite color."""
