@@ -243,7 +243,7 @@ REASONS: Mapping[str, str] = {
     "retain.ingest.extractors.llm_extractor.MAX_CONFIDENCE": "a fact that a model extracted is never certain",
     "retain.ingest.extractors.llm_extractor.MAX_OUTPUT_TOKENS": "asked of the extractor's model",
     "retain.ingest.extractors.rule_extractor.MAX_OBJECT": "longer words are no object; the message is stored whole",
-    "retain.ingest.extractors.rule_extractor.MAX_THING_WORDS": "more words are no object; the message is stored whole",
+    "retain.ingest.languages.language.MAX_THING_WORDS": "more words are no object; the message is stored whole",
     "retain.json_schema._MAX_SHOWN": _SHOWN,
     "retain.ledgers.failures.MAX_NOTED": "the failures after them are in the log alone; `tests/ledgers/test_failures.py`",
     "retain.lifecycle.backups.restoring.MAX_PAGE_BYTES": "pages are written by a backup, within `export.PAGE_BYTES`",
