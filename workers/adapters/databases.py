@@ -30,14 +30,13 @@ class D1:
 
     def __init__(self, binding: D1Database) -> None:
         self._db = binding._binding
-        self._module = _module()  # with the bindings, before anything of the isolate waits
 
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         spend()
         try:
             statement = to_js(_bound(sql, values))
             async with _in_time():
-                return _d1_result(*(await self._module.run(self._db, statement)).to_py())
+                return _d1_result(*(await _module().run(self._db, statement)).to_py())
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
 
@@ -48,7 +47,7 @@ class D1:
         try:
             bound = to_js([_bound(sql, values) for sql, values in statements])
             async with _in_time():
-                results = (await self._module.batch(self._db, bound)).to_py()
+                results = (await _module().batch(self._db, bound)).to_py()
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
         return [_d1_result(*result) for result in results]
