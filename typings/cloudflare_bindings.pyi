@@ -6,8 +6,23 @@ from typing import Any, NotRequired, Protocol, TypedDict, overload
 from js import ReadableStream
 from pyodide.ffi import JsNull, JsProxy, PyProxy
 
+class D1Meta(TypedDict):
+    changes: int
+    size_after: int
+
+class D1Result(TypedDict):
+    results: list[dict[str, Any]]
+    meta: D1Meta
+
+class DirectD1Statement(Protocol):
+    def bind(self, *values: object) -> DirectD1Statement: ...
+    def all(self) -> Awaitable[JsProxy]: ...
+
 class DirectD1(Protocol):
-    """The platform's own object, without the SDK's conversions. Only `adapters/database.mjs` calls it."""
+    """The platform's own object, without the SDK's conversions."""
+
+    def prepare(self, sql: str) -> DirectD1Statement: ...
+    def batch(self, statements: JsProxy) -> Awaitable[JsProxy]: ...
 
 class D1Database(Protocol):
     _binding: DirectD1
@@ -27,7 +42,6 @@ class DirectKv(Protocol):
     def get(self, key: str) -> Awaitable[str | JsNull]: ...
     @overload
     def get(self, key: JsProxy) -> Awaitable[KvValues]: ...
-    def put(self, key: str, value: str, options: JsProxy) -> Awaitable[None]: ...
 
 class KvValues(Protocol):
     """A `Map` from keys to values."""
@@ -36,6 +50,7 @@ class KvValues(Protocol):
 
 class KvNamespace(Protocol):
     _binding: DirectKv
+    def put(self, key: str, value: str, *, expirationTtl: int = ...) -> Awaitable[None]: ...
     def delete(self, key: str) -> Awaitable[None]: ...
     def list(self, *, prefix: str, limit: int, cursor: str = ...) -> Awaitable[KvPage]: ...
 
@@ -74,13 +89,8 @@ class DirectVectorize(Protocol):
 class VectorizeIndex(Protocol):
     _binding: DirectVectorize
 
-class DirectDurableNamespace(Protocol):
-    """The platform's own object, without the SDK's conversions."""
-
-    def getByName(self, name: str) -> object: ...
-
 class DurableNamespace(Protocol):
-    _binding: DirectDurableNamespace
+    def getByName(self, name: str) -> object: ...
 
 class RateLimitOutcome(Protocol):
     success: bool
@@ -99,10 +109,17 @@ class Ai(Protocol):
 class HasAi(Protocol):
     AI: Ai
 
-class DirectSql(Protocol):
-    """The platform's own object, without the SDK's conversions. `adapters/database.mjs` calls it for rows."""
+class ChangeCount(Protocol):
+    n: int
 
-    def exec(self, sql: str) -> object: ...
+class SqlCursor(Protocol):
+    def toArray(self) -> JsProxy: ...
+    def one(self) -> ChangeCount: ...
+
+class DirectSql(Protocol):
+    """The platform's own object, without the SDK's conversions."""
+
+    def exec(self, sql: str, *values: object) -> SqlCursor: ...
 
 class DurableSqlStorage(Protocol):
     _binding: DirectSql
@@ -111,12 +128,12 @@ class DirectStorage(Protocol):
     """The platform's own object, without the SDK's conversions."""
 
     def transactionSync(self, callback: PyProxy[Any]) -> None: ...
-    def setAlarm(self, at_ms: int) -> Awaitable[None]: ...
-    def getAlarm(self) -> Awaitable[float | JsNull]: ...
 
 class DurableStorage(Protocol):
     sql: DurableSqlStorage
     _binding: DirectStorage
+    def setAlarm(self, at_ms: int) -> Awaitable[None]: ...
+    def getAlarm(self) -> Awaitable[float | None]: ...
 
 class DurableContext(Protocol):
     storage: DurableStorage

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -82,13 +81,7 @@ def now_ms() -> int:
     it.
     Source: https://github.com/cloudflare/workerd/blob/main/src/pyodide/internal/builtin_wrappers.ts (monotonicDateNow)
     """
-    return int(_clock()())
-
-
-@cache
-def _clock() -> Callable[[], float]:
-    """Return the platform's function. Looking it up takes longer than calling it."""
-    return js.Date.now
+    return int(js.Date.now())
 
 
 def in_background(work: Coroutine[Any, Any, None]) -> None:

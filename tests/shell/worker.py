@@ -40,7 +40,6 @@ from tools.stage import read_config
 install()
 entry: Any = import_module("entry")
 request_bodies: Any = import_module("adapters.body")
-deadline: Any = import_module("adapters.deadline")
 bindings: Any = import_module("bindings")
 root: Any = import_module("assembly.root")
 

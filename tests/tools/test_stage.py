@@ -30,7 +30,7 @@ def test_production_stages_the_worker_its_objects_and_its_agents_and_nothing_els
     assert "workers/__init__.py" not in staged, "Cloudflare's SDK is a package of that name"
     assert "__init__.py" not in staged, "the module root is not a package"
     others = [name for name in staged if not name.endswith(".py")]
-    assert others == ["adapters/database.mjs", "adapters/exchange.mjs", "agents.json"]
+    assert others == ["adapters/exchange.mjs", "agents.json"]
     assert not [
         name
         for name in staged
@@ -167,19 +167,11 @@ def test_a_configuration_of_an_earlier_version_is_refused_and_what_it_lacks_is_n
     config["rules"] = config["rules"][:1]
     with pytest.raises(SystemExit) as refused:
         stage(config, tmp_path / "build")
-    scripts = "the rule that uploads adapters/database.mjs, the rule that uploads adapters/exchange.mjs"
-    assert f"lacks the binding TENANT_WRITER, the schedule */5 * * * *, {scripts}:" in str(refused.value)
+    assert (
+        "lacks the binding TENANT_WRITER, the schedule */5 * * * *, the rule that uploads adapters/exchange.mjs:"
+        in str(refused.value)
+    )
     assert not (tmp_path / "build").exists()
-
-
-def test_a_rule_that_leaves_out_a_module_of_javascript_is_refused(tmp_path: Path) -> None:
-    config = read_config(PRODUCTION_CONFIG)
-    [rule] = [rule for rule in config["rules"] if rule["type"] == "ESModule"]
-    rule["globs"] = ["adapters/exchange.mjs"]
-    with pytest.raises(SystemExit, match=r"lacks the rule that uploads adapters/database\.mjs:"):
-        stage(config, tmp_path / "build")
-    rule["globs"] = ["**/*.mjs"]
-    assert stage(config, tmp_path / "build", sources_only=True)
 
 
 def test_what_only_an_environment_of_the_configuration_has_is_not_missing(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 from collections.abc import Awaitable, Iterable
 from typing import Any, Literal, overload
 
-from cloudflare_bindings import DirectD1, DirectSql
 from pyodide.ffi import JsProxy
 
 class Date:
@@ -161,13 +160,6 @@ class Exchanging:
         self, method: str, url: str, headers: str, body: object, timeout_ms: int, at_once_bytes: int
     ) -> Exchange: ...
 
-class Database:
-    """The module `adapters/database.mjs`."""
-
-    def run(self, database: DirectD1, statement: JsProxy) -> Awaitable[JsProxy]: ...
-    def batch(self, database: DirectD1, statements: JsProxy) -> Awaitable[JsProxy]: ...
-    def rows(self, sql: DirectSql, /, *statement: object) -> JsProxy | None: ...
-
 class CryptoKey: ...
 
 class SubtleCrypto:
@@ -185,6 +177,6 @@ class Crypto:
 
 crypto: Crypto
 
-def setTimeout(work: object, delay_ms: int, number: int) -> object: ...
+def setTimeout(work: object, delay_ms: int) -> object: ...
 def clearTimeout(timer: object) -> None: ...
 def fetch(url: str, options: JsProxy = ..., /, **init: Any) -> Awaitable[Response]: ...

@@ -1,13 +1,12 @@
 """D1 and a Durable Object's SQLite as ports, and the object's alarm.
 
-They call the platform's objects by a module of JavaScript, not the SDK's wrappers: what crosses into Python takes longer
-than most statements. BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as memory views.
+BLOBs come from D1 as lists of integers and from a Durable Object's SQLite as memory views.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pyodide.ffi import JsException, create_proxy, jsnull, to_js
@@ -18,15 +17,16 @@ from retain.limits.d1_calls import spend
 from retain.limits.deadlines import SQL_MS
 from retain.limits.storage import check_statement
 from retain.ports import Row, SqlResult, SqlRows, SqlValue, Statement
-from workers import import_from_javascript
 
 if TYPE_CHECKING:
-    import js
-    from cloudflare_bindings import D1Database, DurableStorage
+    from cloudflare_bindings import D1Database, D1Result, DirectD1Statement, DurableStorage
 
 
 class D1:
-    """`Sql` on a D1 database."""
+    """`Sql` on a D1 database.
+
+    It calls the platform's object, not the SDK's wrapper, which inspects each statement before and after it is bound.
+    """
 
     def __init__(self, binding: D1Database) -> None:
         self._db = binding._binding
@@ -34,9 +34,9 @@ class D1:
     async def run(self, sql: str, *values: SqlValue) -> SqlResult:
         spend()
         try:
-            statement = to_js(_bound(sql, values))
+            statement = self._prepare(sql, values)
             async with _in_time():
-                return _d1_result(*(await _module().run(self._db, statement)).to_py())
+                return _d1_result((await statement.all()).to_py())
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
 
@@ -45,19 +45,17 @@ class D1:
             return []
         spend()
         try:
-            bound = to_js([_bound(sql, values) for sql, values in statements])
+            prepared = to_js([self._prepare(sql, values) for sql, values in statements])
             async with _in_time():
-                results = (await _module().batch(self._db, bound)).to_py()
+                results = (await self._db.batch(prepared)).to_py()
         except JsException as error:
             raise sql_error("D1", error, "d1_unavailable") from error
-        return [_d1_result(*result) for result in results]
+        return [_d1_result(result) for result in results]
 
-
-@cache
-def _module() -> js.Database:
-    """Return the module of JavaScript that runs statements. It can only be loaded while a request is answered."""
-    module: js.Database = import_from_javascript("adapters/database.mjs")
-    return module
+    def _prepare(self, sql: str, values: Sequence[SqlValue]) -> DirectD1Statement:
+        bound = _platform_values(check_statement(sql, values))
+        statement = self._db.prepare(sql)
+        return statement.bind(*bound) if bound else statement
 
 
 def _in_time() -> within:
@@ -65,9 +63,9 @@ def _in_time() -> within:
     return within(SQL_MS, "D1", "d1_unavailable")
 
 
-def _d1_result(rows: Sequence[Row], changes: float, size_bytes: float) -> SqlResult:
-    found: list[Row] = [{name: _d1_value(value) for name, value in row.items()} for row in rows]
-    return SqlResult(found, int(changes), int(size_bytes))
+def _d1_result(result: D1Result) -> SqlResult:
+    rows: list[Row] = [{name: _d1_value(value) for name, value in row.items()} for row in result["results"]]
+    return SqlResult(rows, int(result["meta"]["changes"]), int(result["meta"]["size_after"]))
 
 
 def _d1_value(value: Any) -> Any:
@@ -77,22 +75,23 @@ def _d1_value(value: Any) -> Any:
 
 
 class DurableSql:
-    """`ObjectSql` on a Durable Object's SQLite."""
+    """`ObjectSql` on a Durable Object's SQLite.
+
+    It calls the platform's object, not the SDK's wrapper, whose conversions take longer than the statement.
+    """
 
     def __init__(self, storage: DurableStorage) -> None:
         self._sql = storage.sql._binding
         self._storage = storage._binding
-        self._rows = _module().rows
 
     def run(self, sql: str, *values: SqlValue) -> SqlRows:
-        bound = _bound(sql, values)
+        bound = _platform_values(check_statement(sql, values))
         try:
-            found = self._rows(self._sql, *bound)
+            cursor = self._sql.exec(sql, *bound)
+            found = cursor.toArray().to_py() if _answers(sql) else ()
         except JsException as error:
             raise sql_error("object storage", error, "object_storage_unavailable") from error
-        if found is None:
-            return SqlRows([])
-        return SqlRows([{name: _python_value(value) for name, value in row.items()} for row in found.to_py()])
+        return SqlRows([{name: _python_value(value) for name, value in row.items()} for row in found])
 
     def script(self, statements: Sequence[str]) -> None:
         for statement in statements:
@@ -124,10 +123,17 @@ class DurableSql:
             raise raised[0]
 
 
-def _bound(sql: str, values: Sequence[SqlValue]) -> list[object]:
-    """Return a statement and its checked values as the platform takes them; most are so already."""
-    checked = check_statement(sql, values)
-    return [sql, *[_platform_value(value) if value is None or isinstance(value, bytes) else value for value in checked]]
+@lru_cache(maxsize=512)
+def _answers(sql: str) -> bool:
+    """Return whether a statement may have rows. The rest has ended when it was executed, and its cursor is not asked."""
+    return (
+        not sql.lstrip()[:6].upper().startswith(("INSERT", "UPDATE", "DELETE", "CREATE")) or "RETURNING" in sql.upper()
+    )
+
+
+def _platform_values(values: Sequence[SqlValue]) -> Sequence[object]:
+    """Return checked values as the platform takes them; most are so already."""
+    return [_platform_value(value) if value is None or isinstance(value, bytes) else value for value in values]
 
 
 def _platform_value(value: SqlValue) -> object:
@@ -146,11 +152,11 @@ class DurableAlarm:
     """`Alarm` of a Durable Object."""
 
     def __init__(self, storage: DurableStorage) -> None:
-        self._storage = storage._binding
+        self._storage = storage
 
     async def set(self, at_ms: int) -> None:
         await self._storage.setAlarm(at_ms)
 
     async def get(self) -> int | None:
         at_ms = await self._storage.getAlarm()
-        return int(at_ms) if isinstance(at_ms, int | float) else None
+        return None if at_ms is None else int(at_ms)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import cache
-from itertools import count
 from types import TracebackType
 
 import js
@@ -27,7 +26,7 @@ class within:  # noqa: N801 -- used as a function: `async with within(…)`
     Raises: Unavailable after `limit_ms`.
     """
 
-    __slots__ = ("_code", "_limit_ms", "_number", "_timeout", "_timer", "_what")
+    __slots__ = ("_code", "_limit_ms", "_ring", "_timeout", "_timer", "_what")
 
     def __init__(self, limit_ms: int, what: str, code: UnavailableCode) -> None:
         self._limit_ms = limit_ms
@@ -35,18 +34,17 @@ class within:  # noqa: N801 -- used as a function: `async with within(…)`
         self._code = code
 
     async def __aenter__(self) -> None:
-        self._timeout = asyncio.timeout(None)
-        await self._timeout.__aenter__()
-        self._number = next(_numbers)
-        _waiting[self._number] = self._timeout
-        set_timer, _, ring = _timers()
-        self._timer = set_timer(ring, self._limit_ms, self._number)
+        self._timeout = timeout = asyncio.timeout(None)
+        loop = asyncio.get_running_loop()
+        self._ring = create_proxy(lambda: timeout.reschedule(loop.time()))
+        await timeout.__aenter__()
+        self._timer = _timers()[0](self._ring, self._limit_ms)
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _timers()[1](self._timer)
-        del _waiting[self._number]
+        self._ring.destroy()
         try:
             await self._timeout.__aexit__(kind, error, trace)
         except TimeoutError as late:
@@ -56,18 +54,7 @@ class within:  # noqa: N801 -- used as a function: `async with within(…)`
             raise errors.Unavailable(message, code=self._code) from late
 
 
-_numbers = count()
-_waiting: dict[int, asyncio.Timeout] = {}
-"""The deadlines that have not passed, by their number."""
-
-
-def _ring(number: int) -> None:
-    """End the block whose deadline has passed, if it has not ended."""
-    if number in _waiting:
-        _waiting[number].reschedule(asyncio.get_running_loop().time())
-
-
 @cache
-def _timers() -> tuple[Callable[[object, int, int], object], Callable[[object], None], object]:
-    """Return the platform's functions, and what a timer calls. To make them takes longer than the rest of a deadline."""
-    return js.setTimeout, js.clearTimeout, create_proxy(_ring)
+def _timers() -> tuple[Callable[[object, int], object], Callable[[object], None]]:
+    """Return the platform's functions. Looking them up takes longer than the rest of a deadline."""
+    return js.setTimeout, js.clearTimeout

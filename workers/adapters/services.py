@@ -31,7 +31,7 @@ class DurableInstances:
     """`AgentInstances` through a Durable Object namespace."""
 
     def __init__(self, namespace: DurableNamespace) -> None:
-        self._namespace = namespace._binding
+        self._namespace = namespace
 
     async def call(self, name: str, method: str, request: JsonObject) -> JsonObject:
         stub = self._namespace.getByName(name)
@@ -67,7 +67,7 @@ class DurableWriters:
     """`TenantWriters` through a Durable Object namespace: one object for each tenant, of its name."""
 
     def __init__(self, namespace: DurableNamespace) -> None:
-        self._namespace = namespace._binding
+        self._namespace = namespace
 
     async def call(self, tenant_id: str, method: str, request: JsonObject) -> JsonObject:
         stub = self._namespace.getByName(tenant_id)

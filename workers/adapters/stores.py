@@ -64,9 +64,7 @@ class WorkersKv:
         check_kv_write(key, value, ttl_s)
         try:
             async with within(KV_MS, "KV", "kv_unavailable"):
-                await self._direct.put(
-                    key, value, js.JSON.parse("{}" if ttl_s is None else f'{{"expirationTtl":{ttl_s}}}')
-                )
+                await (self._kv.put(key, value) if ttl_s is None else self._kv.put(key, value, expirationTtl=ttl_s))
         except JsException as error:
             raise unavailable("KV", error, "kv_unavailable") from error
 

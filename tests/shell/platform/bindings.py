@@ -66,10 +66,10 @@ class Kv(Binding):
         value = await self.store.get(key)
         return jsnull if value is None else value
 
-    async def put(self, key: str, value: str, options: PlainObject) -> None:
+    async def put(self, key: str, value: str, *, expirationTtl: int | None = None) -> None:
         """Write the value."""
         self._note(f"put {key}")
-        await self.store.put(key, value, ttl_s=options_of(options).get("expirationTtl"))
+        await self.store.put(key, value, ttl_s=expirationTtl)
 
     async def delete(self, key: str) -> None:
         """Remove the key."""

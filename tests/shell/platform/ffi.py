@@ -95,16 +95,16 @@ class Buffer(JsProxy):
 class PyProxy:
     """A function of Python that JavaScript may call until it is destroyed."""
 
-    def __init__(self, function: Callable[..., None]) -> None:
+    def __init__(self, function: Callable[[], None]) -> None:
         self.function = function
         self.destroyed = False
 
-    def __call__(self, *arguments: object) -> None:
+    def __call__(self) -> None:
         """Call it. Of an error only the text remains, as on the platform."""
         if self.destroyed:
             raise JsException("this proxy was destroyed")
         try:
-            self.function(*arguments)
+            self.function()
         except Exception as error:  # noqa: BLE001 -- JavaScript catches whatever is raised
             raise JsException(f"PythonError: {type(error).__name__}") from None
 
@@ -117,7 +117,7 @@ proxies: list[PyProxy] = []
 """Every proxy that was made: one that is not destroyed leaks."""
 
 
-def create_proxy(function: Callable[..., None], /) -> PyProxy:
+def create_proxy(function: Callable[[], None], /) -> PyProxy:
     """Return a function that JavaScript may keep."""
     proxies.append(PyProxy(function))
     return proxies[-1]

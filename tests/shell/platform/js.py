@@ -47,9 +47,9 @@ pace = 1.0
 """How long a second of a timer lasts, in seconds. A test that waits for a deadline shortens it."""
 
 
-def setTimeout(work: Callable[..., None], delay_ms: int, *arguments: int) -> asyncio.TimerHandle:
+def setTimeout(work: Callable[[], None], delay_ms: int) -> asyncio.TimerHandle:
     """Call the function after a while."""
-    return asyncio.get_running_loop().call_later(pace * delay_ms / 1000, work, *arguments)
+    return asyncio.get_running_loop().call_later(pace * delay_ms / 1000, work)
 
 
 def clearTimeout(timer: asyncio.TimerHandle) -> None:

@@ -30,6 +30,11 @@ class Cursor:
         """Return them as values of Python: null stays null, a BLOB is a view of memory."""
         return [{name: _shown(value) for name, value in row.items()} for row in self._rows]
 
+    def one(self) -> SimpleNamespace:
+        """Return the only row."""
+        (row,) = self._rows
+        return SimpleNamespace(**row)
+
 
 class Storage:
     """The storage of one object: `ctx.storage`. down: whether it fails."""
@@ -71,9 +76,9 @@ class Storage:
         """Set the alarm."""
         self.alarm_ms = at_ms
 
-    async def getAlarm(self) -> Any:
+    async def getAlarm(self) -> float | None:
         """Return when it is set to ring."""
-        return jsnull if self.alarm_ms is None else float(self.alarm_ms)
+        return None if self.alarm_ms is None else float(self.alarm_ms)
 
     def rows(self, sql: str) -> list[Any]:
         """Return the rows of a query, for a test; none from a table that was not made."""

@@ -27,9 +27,9 @@ class DurableObject:
 
 def import_from_javascript(module_name: str) -> Any:
     """Return the counterpart of a module of JavaScript."""
-    from tests.shell.platform import database, exchange  # which import `js`
+    from tests.shell.platform import exchange  # which imports `js`
 
-    return {"adapters/database.mjs": database, "adapters/exchange.mjs": exchange}[module_name]
+    return {"adapters/exchange.mjs": exchange}[module_name]
 
 
 def wait_until(promise: Any) -> None:
