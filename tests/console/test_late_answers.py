@@ -289,6 +289,7 @@ def test_a_field_of_agents_suggests_the_first_of_many(page: Page) -> None:
         listed = [{**agent, "agent_type": f"agent_{number}_{len(asked)}"} for number in range(200)]
         route.fulfill(json={"agents": listed, "cursor": f"agent_{len(asked)}"})
 
+    page.wait_for_load_state("networkidle")  # the page before asks for all agents
     page.route(re.compile(rf"/v1/agents/{_TENANT}(\?|$)"), first)
     _go(page, "memory")
     expect(page.locator("#agents-agent_type option")).to_have_count(200)
