@@ -26,8 +26,7 @@ AFTER_ENDED = Expression(
     r"\s*(?:$|[.,;:!)(]|-\s|\b(?:and|but|since|now|because|so|as of|after|due|though|either|at all|"
     r"currently|daily|to|any ?more|"
     r"last|this|yesterday|today|recently|(?:a|an|one|two|three|some) \w+ ago|in (?:\d|January|February|March|April|May|June|"
-    r"July|August|September|October|November|December)|"
-    r"any longer|for my|against my)\b)",
+    r"July|August|September|October|November|December)|any longer|for my|against my)\b)",
 )
 """What may follow the object of a fact that is over."""
 _PHRASE = re.compile(r"^(?P<subject>\{speaker\}(?:'s (?:[\w-]+|\{\w+\}) ?(?:[\w-]+|\{what\})?)?) (?P<verb>\w+|\{be\})")

@@ -71,8 +71,7 @@ TASTES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "takes",
         r"(?:<I> <ADV>take|<IM> <ADV>taking) (?P<object>(?:\d+ ?m[cg]g? (?:of )?)?"
-        r"(?!(?:it|them|this|that|care|part|place)\b)"
-        r"[A-Za-z][\w-]+(?: (?:tablets|pills|supplements))?)"
+        r"(?!(?:it|them|this|that|care|part|place)\b)[A-Za-z][\w-]+(?: (?:tablets|pills|supplements))?)"
         r"(?= (?:daily|every (?:day|morning|evening|night)|once a|twice a|\d+ ?mc?g|for my|against my)\b)",
         "takes",
         "{speaker} takes {object}",

@@ -13,8 +13,7 @@ _THING_ENDS = Expression(
 _JOINED_DEED = Expression(
     r"(?<!every now)(?:,? and|,) (?=(?:(?:I|you|he|she|we|they|it|my|your|his|her|our|their|am|is|are|was|were|have|has|"
     r"had|do|did|don't|can|will|then|also|not|never|always)\b|"
-    r"\w+ (?:it|them|him|her|me|you|us|a lot|daily|often|every|my|the)\b|"
-    r"(?:the|a|an) \w+ (?:is|are|was|were)\b)).*$"
+    r"\w+ (?:it|them|him|her|me|you|us|a lot|daily|often|every|my|the)\b|(?:the|a|an) \w+ (?:is|are|was|were)\b)).*$"
 )
 _TAIL = Expression(
     r"(?:,? (?:too|as well|a (?:lot|bit|little)|(?:(?:all )?that |so |very |way too )?much|"

@@ -30,8 +30,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "appointment",
         rf"(?:<J>ai|[Nn]ous avons) (?P<object>(?=.*<DUE>){_NAMED}(?:un |une |mon |ma )?(?:[a-zà-ÿ]+ )?(?:rendez-vous|"
-        rf"rdv|réunion|examen|entretien|vol|"
-        r"opération|mariage|consultation)\b.+)$",
+        rf"rdv|réunion|examen|entretien|vol|opération|mariage|consultation)\b.+)$",
         "plans",
         "{speaker} a {object}",
         0.8,
@@ -43,8 +42,7 @@ RULES: tuple[ExtractionRule, ...] = (
         r"<I>(?:pars|vais|déménage|m'envole) (?P<object>(?=.*(?:<DUE>|\b(?:la semaine|le mois|l'année|l'été|cet été|"
         r"en (?:janvier|février|"
         r"mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre))))(?:(?:demain|lundi|mardi|mercredi|"
-        r"jeudi|vendredi|"
-        r"samedi|dimanche|la semaine prochaine),? )?(?:à|en|au|aux|pour) <PLACE>.*)$",
+        r"jeudi|vendredi|samedi|dimanche|la semaine prochaine),? )?(?:à|en|au|aux|pour) <PLACE>.*)$",
         "plans",
         "{speaker} prévoit de partir {object}",
         0.8,

@@ -102,8 +102,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "e-mail",
         r"(?:<MY> (?:(?:nouvelle|nouveau) )?(?:adresse )?(?:e-?mail|mail|courriel|adresse)(?: personnelle?)? (?:est|"
-        r"c'est|:)|"
-        r"<PLEASE>(?:[ÉéEe]cris|[ÉéEe]crivez|[Cc]ontacte|[Cc]ontactez)-moi (?:à|au|sur)):? (?P<object><EMAIL>)",
+        r"c'est|:)|<PLEASE>(?:[ÉéEe]cris|[ÉéEe]crivez|[Cc]ontacte|[Cc]ontactez)-moi (?:à|au|sur)):? (?P<object><EMAIL>)",
         "email",
         "L'adresse e-mail de {speaker} est {object}",
         0.95,
@@ -111,8 +110,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "phone",
         r"(?:<MY> (?:nouveau )?(?:numéro|téléphone|portable|mobile)(?: de (?:téléphone|portable|mobile))? (?:est|"
-        r"c'est)(?: le)?|"
-        r"<PLEASE>(?:[Aa]ppelle|[Aa]ppelez)-moi au):? (?P<object><PHONE>)",
+        r"c'est)(?: le)?|<PLEASE>(?:[Aa]ppelle|[Aa]ppelez)-moi au):? (?P<object><PHONE>)",
         "phone",
         "Le numéro de téléphone de {speaker} est {object}",
         0.9,

@@ -41,10 +41,8 @@ SPEECH = Speech(
         r"(?:(?:salut|bonjour|bonsoir|coucou|hello|hey|cher \w+|chère \w+|oui|ouais|non|si|ok|okay|d'accord|bon|bien|"
         r"bien sûr|ben|"
         r"ah|oh|eh bien|alors|donc|et|mais|en fait|au fait|d'ailleurs|honnêtement|franchement|vraiment|moi|cool|super|"
-        r"génial|"
-        r"merci|désolée?|pardon|enchantée?|pour info|à propos|lol|haha|sinon|aussi|compris|exact|exactement|pareil|"
-        r"tant mieux)"
-        r"\b[\s,.!:;-]*)+"
+        r"génial|merci|désolée?|pardon|enchantée?|pour info|à propos|lol|haha|sinon|aussi|compris|exact|exactement|pareil|"
+        r"tant mieux)\b[\s,.!:;-]*)+"
     ),
     new_subject=Expression(
         rf"(?:\s*[,;:]|\s+[.-])?\s+(?:{_CONJUNCTION} )*(?={_SUBJECT}|(?:rappelle|rappelez|appelle|appelez)-|"
@@ -84,8 +82,7 @@ THINGS = Things(
     definite=Expression(r"(?!)"),
     pointing=Expression(
         r"\b(?:tu|toi|ton|ta|tes|(?<!-)vous|votre|vos|lui|eux|me|cela|ça|ceci|ce|cet|cette|ces|celui|celle|moi|mon|ma|"
-        r"mes|ici|là|y|en (?:faire|manger|avoir)|leurs?|"
-        r"son|sa|ses)\b|\b[mts]'"
+        r"mes|ici|là|y|en (?:faire|manger|avoir)|leurs?|son|sa|ses)\b|\b[mts]'"
     ),
     unfinished=Expression(
         r"(?:^|\s)(?:à|de|du|des|d'|pour|avec|en|dans|sur|par|et|ou|le|la|les|l'|un|une|mon|ma|mes|très|au|aux|ne|pas|"
@@ -102,14 +99,12 @@ AFTER_ENDED = Expression(
 
 _ENDED = Expression(
     r"(?:je )?(?P<me>ne (?:m'|me )|n(?:e |'))(?P<verb>\S+) plus (?!(?:que|qu'|beaucoup|très|trop|autant|vraiment|"
-    r"tellement|souvent)\b)"
-    r"(?P<rest>.+)$"
+    r"tellement|souvent)\b)(?P<rest>.+)$"
 )
 _STOPPED = Expression(r"j'ai (?:arrêté|cessé) de (?P<verb>fumer|travailler|vivre|habiter|prendre)\b(?P<rest>.*)$")
 _DENIED = Expression(
     r"(?:je )?(?P<me>ne (?:m'|me )|n(?:e |'))(?P<verb>\S+) pas (?!(?:que|qu'|seulement|encore|toujours|vraiment|très|"
-    r"trop|tout|"
-    r"si|aussi|sûre?|forcément|souvent|beaucoup|juste|uniquement)\b)(?P<rest>.+)$"
+    r"trop|tout|si|aussi|sûre?|forcément|souvent|beaucoup|juste|uniquement)\b)(?P<rest>.+)$"
 )
 _STILL = Expression(r"\b(?:encore|à nouveau|de nouveau|toujours)\b")
 _FIRST = {"fumer": "suis fumeur", "travailler": "travaille", "vivre": "vis", "habiter": "habite", "prendre": "prends"}

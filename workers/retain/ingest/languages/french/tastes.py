@@ -55,8 +55,7 @@ RULES: tuple[ExtractionRule, ...] = (
     *(
         ExtractionRule(
             f"abstains, {by}",
-            rf"<I>ne {by} (?:pas|jamais|plus) (?P<art>(?:de |d'|du |de la |de l'|"
-            rf"des )){_NO_AMOUNT}(?P<object>.+)$",
+            rf"<I>ne {by} (?:pas|jamais|plus) (?P<art>(?:de |d'|du |de la |de l'|des )){_NO_AMOUNT}(?P<object>.+)$",
             "avoids",
             "{speaker} ne " + of + " pas {art}{object}",
             0.85,

@@ -38,8 +38,7 @@ PARTS: Mapping[str, str] = {
     rf"des) )?[{_LETTERS}0-9][\w.&'-]*){{0,4}})(?<![.])",
     "END": (
         r"(?=\s*(?:$|[.,;:!)(]|-\s|\b(?:et|mais|avec|pour|depuis|maintenant|parce|car|puisque|où|dans|en|au|aux|à|"
-        r"chez|comme|"
-        r"sur|de|du|près|qui|donc|aussi|actuellement|en ce moment|tout|ou|\d+)\b))"
+        r"chez|comme|sur|de|du|près|qui|donc|aussi|actuellement|en ce moment|tout|ou|\d+)\b))"
     ),
     "STOP": r"(?=\s*(?:$|[.,;!)(]|-\s|\b(?:et|mais|avec|maintenant|aussi|depuis|à la retraite|de métier|de profession)\b))",
     "EMAIL": r"[A-Za-z0-9][\w.+-]*@[\w-]+(?:\.[\w-]+)+",
@@ -85,8 +84,7 @@ PARTS: Mapping[str, str] = {
         "(?:agence|atelier|banque|bar|bibliothèque|boulangerie|bureau|cabinet|café|centre commercial|clinique|collège|"
         "école(?: primaire| maternelle)?|épicerie|"
         "ferme|garage|hôpital|hôtel|imprimerie|laboratoire|librairie|lycée|magasin|mairie|musée|pharmacie|refuge|"
-        "restaurant|salon de coiffure|"
-        "start-?up|supermarché|théâtre|université|usine)(?: (?:de|d'|pour|à) ?[a-zà-ÿ-]+)?"
+        "restaurant|salon de coiffure|start-?up|supermarché|théâtre|université|usine)(?: (?:de|d'|pour|à) ?[a-zà-ÿ-]+)?"
     ),
     "PURSUIT": (
         "(?:étudiante?|lycéen(?:ne)?|retraitée?|apprentie?|musicien(?:ne)?|chanteur|chanteuse|danseur|danseuse|"

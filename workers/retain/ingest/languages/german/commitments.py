@@ -32,8 +32,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "appointment",
-        rf"(?P<object>(?=.*<DUE>){_NAMED}(?=.*(?:[Tt]ermin|Prüfung|"
-        rf"Vorstellungsgespräch|"
+        rf"(?P<object>(?=.*<DUE>){_NAMED}(?=.*(?:[Tt]ermin|Prüfung|Vorstellungsgespräch|"
         r"Operation|Flug|Hochzeit|Meeting|Besprechung)\b).+)$",
         "plans",
         "{speaker} hat {object}",

@@ -41,8 +41,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "lives in",
-        r"(?:(?:zusammen )?(?:mit|bei) [\w ]{1,30}? )?(?:in|"
-        r"im) (?P<object><PLACE>)<END>",
+        r"(?:(?:zusammen )?(?:mit|bei) [\w ]{1,30}? )?(?:in|im) (?P<object><PLACE>)<END>",
         "lives_in",
         "{speaker} wohnt in {object}",
         0.9,
@@ -203,8 +202,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "marital status",
-        r"(?:(?:glücklich|frisch|noch|wieder) )?(?P<object>(?:verheiratet|ledig|geschieden|verwitwet|verlobt|"
-        r"Single)<STOP>)",
+        r"(?:(?:glücklich|frisch|noch|wieder) )?(?P<object>(?:verheiratet|ledig|geschieden|verwitwet|verlobt|Single)<STOP>)",
         "marital_status",
         "{speaker} ist {object}",
         0.85,

@@ -71,8 +71,7 @@ THINGS = Things(
     none=Expression(
         r"(?:und|oder|aber|es|das|dies\w*|jen\w*|ihn|sie|ihm|ihr|ihnen|uns|euch|dich|dir|mich|sein\w*|dein\w*|"
         r"alles|alle|etwas|nichts|was|wie|wo|wer|wann|warum|welche\w*|beide\w*|ein(?:e|en|es)? (?:idee|weg|blick|"
-        r"sache|teil|bisschen)|"
-        r"ja|auch|wohl|zwar|lieber|ik|niet|geen|het|"
+        r"sache|teil|bisschen)|ja|auch|wohl|zwar|lieber|ik|niet|geen|het|"
         r"dass|zu|nur|mehr|viel|sehr|gerne?|hier|dort|so|nicht|kein\w*|davon|daran|darüber|selbst|keine ahnung|recht)\b"
     ),
     definite=Expression(
@@ -81,8 +80,7 @@ THINGS = Things(
     ),
     pointing=Expression(
         r"\b(?:du|dich|dir|dein\w*|ihn|ihm|ihnen|diese\w*|jene\w*|solche\w*|ihre?[nmrs]?|mich|mir|mein\w*|hier|dort|"
-        r"da|davon|dafür|damit|darin)\b"
-        r"|\b(?-i:Sie|Ihr|Ihre\w*|Ihnen)\b"
+        r"da|davon|dafür|damit|darin)\b|\b(?-i:Sie|Ihr|Ihre\w*|Ihnen)\b"
     ),
     unfinished=Expression(
         r"(?:^|\s)(?:zu|von|für|mit|in|an|auf|bei|und|oder|der|die|das|den|dem|ein|eine|einen|mein|meine|sehr|wie|aus|"
@@ -93,8 +91,7 @@ THINGS = Things(
 
 AFTER_ENDED = Expression(
     r"\s*(?:$|[.,;:!)(]|-\s|\b(?:und|aber|seit|weil|da|denn|sondern|mehr|nach|wegen|jetzt|heute|gestern|letzte\w*|"
-    r"diese\w*|vor|"
-    r"im)\b)"
+    r"diese\w*|vor|im)\b)"
 )
 """What may follow the object of a fact that is over."""
 

@@ -27,8 +27,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "allergy",
-        r"(?:eine )?(?:(?:starke|schwere|leichte) )?(?P<object>[A-ZÄÖÜ][a-zäöüß]+-?(?:[Aa]llergie|"
-        r"[Uu]nverträglichkeit|"
+        r"(?:eine )?(?:(?:starke|schwere|leichte) )?(?P<object>[A-ZÄÖÜ][a-zäöüß]+-?(?:[Aa]llergie|[Uu]nverträglichkeit|"
         r"[Ii]ntoleranz)|Zöliakie|Diabetes|Asthma|Epilepsie|Migräne|Bluthochdruck|Heuschnupfen)<STOP>",
         "has_condition",
         "{speaker} hat {object}",
@@ -84,8 +83,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ),
     ExtractionRule(
         "takes",
-        r"(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)(?= (?:täglich|gegen|einmal|zweimal|morgens|"
-        r"abends)\b)",
+        r"(?P<object>(?:\d+ ?m[cg]?g )?[A-ZÄÖÜ][\w-]+)(?= (?:täglich|gegen|einmal|zweimal|morgens|abends)\b)",
         "takes",
         "{speaker} nimmt {object}",
         0.8,

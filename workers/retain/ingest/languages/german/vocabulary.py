@@ -91,8 +91,7 @@ PARTS: Mapping[str, str] = {
         "(?:Mann|Ehemann|Partner|Lebensgefährte|Verlobter|Freund|Sohn|Vater|Papa|Bruder|Großvater|Opa|Enkel|Onkel|"
         "Cousin|Neffe|"
         "Stiefsohn|Ex-Mann|Mitbewohner|Nachbar|Chef|Kollege|Therapeut|Arzt|Hausarzt|Zahnarzt|Lehrer|Vermieter|Hund|"
-        "Kater|Hamster|"
-        "Papagei)"
+        "Kater|Hamster|Papagei)"
     ),
     "IT": "(?:Kind|Baby|Enkelkind|Patenkind|Pferd|Kaninchen|Kätzchen)",
     "AGED": (
@@ -138,8 +137,7 @@ PARTS: Mapping[str, str] = {
         "(?:[Aa]ntworten?|[Ss]chreiben?|[Ss]chreib|[Vv]erwenden?|[Nn]utzen?|[Bb]enutzen?|[Gg]ib|[Gg]eben|[Nn]ennen?|[Nn]enn|"
         "[Ee]rklären?|[Zz]eigen?|[Zz]eig|[Ff]ügen?|[Ff]ragen?|[Ff]rag|[Dd]uzen?|[Ss]iezen?|[Ss]prich|[Ss]prechen|[Hh]alten?|"
         "[Aa]chten?|[Vv]ermeiden?|[Ll]isten?|[Ff]ormatieren?|[Rr]echnen?|[Ss]agen?|[Ss]ag|[Ss]chicken?|[Ss]chick|"
-        "[Ee]rwähnen?|"
-        "[Pp]rüfen?|[Üü]bersetzen?|[Mm]achen?|[Mm]ach|[Ll]assen?|[Ll]ass|[Bb]evorzugen?|[Bb]erücksichtigen?|"
+        "[Ee]rwähnen?|[Pp]rüfen?|[Üü]bersetzen?|[Mm]achen?|[Mm]ach|[Ll]assen?|[Ll]ass|[Bb]evorzugen?|[Bb]erücksichtigen?|"
         "[Ii]nformieren?|[Bb]estätigen?|[Bb]uchen?|[Kk]aufen?|[Bb]estellen?|[Kk]onsultieren?|[Rr]ufen?|[Rr]uf)"
     ),
     "EVER": r"(?:ab (?:jetzt|sofort)|von (?:jetzt|nun) an|in Zukunft|zukünftig|künftig|immer|stets|grundsätzlich|nie|"

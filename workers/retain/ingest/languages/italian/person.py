@@ -118,8 +118,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "address",
         r"(?:<MY> (?:nuovo )?indirizzo (?:postale )?è|<I>(?:[Aa]bito|[Vv]ivo) in(?= (?:[Vv]ia|[Vv]iale|[Pp]iazza|"
-        r"[Cc]orso)\b))"
-        r":? (?P<object>(?=.*\d)(?!.*@)[\dA-Za-z].{5,120})$",
+        r"[Cc]orso)\b)):? (?P<object>(?=.*\d)(?!.*@)[\dA-Za-z].{5,120})$",
         "address",
         "L'indirizzo di {speaker} è {object}",
         0.85,

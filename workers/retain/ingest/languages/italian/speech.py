@@ -27,8 +27,7 @@ SPEECH = Speech(
     ),
     asking=Expression(
         r"(?:(?:e|ma|allora|o|beh|bene|ciao|ehi|ok),? )*(?:chi|che cosa|cosa|quando|dove|perché non|come mai|"
-        r"come stai|quant[oaie]|"
-        r"qual|quale|quali|puoi|potresti|sai|vuoi|hai|sei|ti piac\w+|posso|dovrei|devo dire)\b"
+        r"come stai|quant[oaie]|qual|quale|quali|puoi|potresti|sai|vuoi|hai|sei|ti piac\w+|posso|dovrei|devo dire)\b"
     ),
     hedged=Expression(
         r"\b(?:se(?! (?:stess[oa]|ne)\b)|forse|magari|probabilmente|possibilmente|presumibilmente|apparentemente|suppon\w*|"
@@ -74,9 +73,7 @@ THINGS = Things(
         Expression(r"(?:,| e)(?=[^,]*\b(?:è|sono|era|erano)(?!\w)).*$"),
         Expression(
             rf"(?:,? ed?|,| o) (?=(?:{_SUBJECT}|\w+iamo\b|ne\b|recentemente\b|sta\b|anche\b|mai\b|sempre\b|a volte\b|"
-            rf"poi\b|così\b|lo\b|vado\b|"
-            rf"per questo\b|basta\b|"
-            r"via\b|altro\b|tutto\b|cose\b)).*$"
+            rf"poi\b|così\b|lo\b|vado\b|per questo\b|basta\b|via\b|altro\b|tutto\b|cose\b)).*$"
         ),
         Expression(
             r"(?:,? (?:anche|molto|tanto|tantissimo|moltissimo|parecchio|abbastanza|troppo|sempre|davvero|veramente|"
@@ -84,15 +81,13 @@ THINGS = Things(
             r"in generale|a volte|ogni tanto|ultimamente|adesso|ora|oggi|ogni \w+|tutti i giorni|tutto il (?:tempo|giorno)|"
             r"più di ogni (?:altra )?cosa|più di tutto|neanche|nemmeno|affatto|per niente|per ora|al momento|personalmente|"
             r"comunque|(?:ad|per) essere (?:sincer|onest)[oa]|da sol[oa]|più|spesso|in realtà|di solito|da morire|"
-            r"proprio|punto|"
-            r"pure|signor[ae]?|vero|(?:ah|ha){2,}h?|lol|xd))+$"
+            r"proprio|punto|pure|signor[ae]?|vero|(?:ah|ha){2,}h?|lol|xd))+$"
         ),
     ),
     none=Expression(
         r"(?:(?:e|o|ed|ma|quest[oaei]|quell[oaei]|quel|quei|quegli|lui|lei|loro|noi|voi|entramb[ie]|tutt[oaie]|niente|nulla|"
         r"qualcosa|qualcuno|qualche|alcun\w*|come|quando|dove|perché|cosa|chi|quale|molto|anche|solo|davvero|troppo|"
-        r"più|meno|"
-        r"meglio|non|mai|né|nessun\w*|tanto|così|essere|stare|(?:fin|almeno|idea|modo|cosa|parte|po'?|sacco|fatto|"
+        r"più|meno|meglio|non|mai|né|nessun\w*|tanto|così|essere|stare|(?:fin|almeno|idea|modo|cosa|parte|po'?|sacco|fatto|"
         r"aspetto|posto|suono|"
         r"tuo|pensiero|nome|stesso)(?=\s|$)|(?:due|tre)$|(?:fare|dire) cose$|cose$|che|di|a|da|in|ciò|pensare|credere|"
         r"sapere|"
@@ -104,8 +99,7 @@ THINGS = Things(
         r"\b(?:tu|te|ti|tuo|tua|tuoi|tue|suo|sua|suoi|sue|lui|lei|loro|voi|vostr[oaie]|quest[oaei]|quell[oaei]|quel|quei|"
         r"quegli|qui|qua|lì|là|mio|mia|miei|mie|nostr[oaie]|che|cui|chi|gli stessi|mi|me|ci|vi|tale|tali|stess[oaie]|"
         r"altr[oaie] cose?|così|intendo|almeno)\b|\bquest'|\bquell'|\b(?!\w*(?:cert[ie]|sert[ie]|spert[ie]|part[ie]|"
-        r"carn[ei]|"
-        r"perl[ae]|[dtv]erne|urne)\b)\w+(?:ar|er|ir|ur)(?:mi|ti|l[oaie]|gli|ci|vi|ne|cene|sene|meli)\b"
+        r"carn[ei]|perl[ae]|[dtv]erne|urne)\b)\w+(?:ar|er|ir|ur)(?:mi|ti|l[oaie]|gli|ci|vi|ne|cene|sene|meli)\b"
     ),
     unfinished=Expression(
         r"(?:^|\s)(?:a|ad|di|del|della|per|con|in|su|da|e|o|il|lo|la|i|gli|le|un|una|mio|molto|al|alla|non|è|più|come|"

@@ -84,8 +84,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "takes",
         r"<I>[Pp]rendo (?:(?P<dose>\d+ ?m[cg]?g) di )?(?:il |la |lo |l'|un |una )?(?P<object>(?!(?:caffè|tè|acqua|"
-        r"latte|vino|"
-        r"birra|colazione|vitamine|medicine|medicina|bagno|doccia|autobus|treno|metro|bus|sole|pillola)\b)"
+        r"latte|vino|birra|colazione|vitamine|medicine|medicina|bagno|doccia|autobus|treno|metro|bus|sole|pillola)\b)"
         r"[A-Za-zàèéìòù][\w-]+)(?= (?:tutti i giorni|tutte le (?:mattine|sere)|ogni (?:giorno|mattina|sera)|contro|"
         r"per (?:la pressione|il diabete)|una volta al giorno|due volte al giorno)\b)",
         "takes",
@@ -102,8 +101,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "favourite, after",
         rf"<MY> (?P<what>(?!altr[oaie]|second[oa])[a-zàèéìòù]+) (?P<favourite>preferit[oaie])(?: in assoluto|"
-        rf" di sempre)? (?P<be>è|sono) "
-        rf"(?:(?:sicuramente|anche|sempre|senza dubbio|decisamente|probabilmente) )*{_ART}"
+        rf" di sempre)? (?P<be>è|sono) (?:(?:sicuramente|anche|sempre|senza dubbio|decisamente|probabilmente) )*{_ART}"
         r"(?P<object>(?!(?:di|quando|che|a|in|per|molto|così|più|stat[oa]|anche)\b).+)$",
         "favorite_{what}",
         "{what} {favourite} di {speaker}: {art}{object}",

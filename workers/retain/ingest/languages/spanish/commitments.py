@@ -34,8 +34,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "appointment",
         rf"<I>(?:[Tt]engo|[Tt]enemos) (?P<object>(?=.*<DUE>){_NAMED}(?:un |una |mi )?(?:[a-záéíóúñ]+ )?(?:cita|"
-        rf"reunión|examen|"
-        r"entrevista|vuelo|operación|boda|consulta|turno)\b.+)$",
+        rf"reunión|examen|entrevista|vuelo|operación|boda|consulta|turno)\b.+)$",
         "plans",
         "{speaker} tiene {object}",
         0.8,
@@ -45,8 +44,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "plans",
         r"<I>(?:[Mm]e voy|[Vv]iajo|[Vv]uelo|[Vv]oy(?: a (?:ir|viajar))?|[Mm]e mudo|[Nn]os mudamos|"
-        r"[Ss]algo) (?P<object>(?=.*<SOON>)(?:de viaje )?"
-        r"(?:[a-záéíóúñ ]{0,30}? )?(?:a|para) <PLACE>.*)$",
+        r"[Ss]algo) (?P<object>(?=.*<SOON>)(?:de viaje )?(?:[a-záéíóúñ ]{0,30}? )?(?:a|para) <PLACE>.*)$",
         "plans",
         "{speaker} tiene previsto ir {object}",
         0.8,

@@ -116,8 +116,7 @@ RULES: tuple[ExtractionRule, ...] = (
     ExtractionRule(
         "address",
         r"(?:<MY> (?:nueva )?dirección (?:postal )?es|<I>[Vv]ivo en(?= (?:la )?(?:[Cc]alle|[Aa]venida|[Pp]laza|"
-        r"[Pp]aseo))):? "
-        r"(?P<object>(?:la )?(?=.*\d)(?!.*@)[\dA-Za-z].{5,120})$",
+        r"[Pp]aseo))):? (?P<object>(?:la )?(?=.*\d)(?!.*@)[\dA-Za-z].{5,120})$",
         "address",
         "La dirección de {speaker} es {object}",
         0.85,

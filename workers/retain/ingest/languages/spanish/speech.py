@@ -24,13 +24,11 @@ SPEECH = Speech(
     personal=Expression(
         rf"\b(?:yo|mis?|me (?:llam|gust|encant|fascin|apasion|mud|molest|dicen)\w*|{_VERBS}|nos|nuestr[oa]s?|siempre|nunca|"
         r"jamás|a partir de ahora|de ahora en adelante|en adelante|recu[eé]rd[ae]me|recordame|ll[aá]m[ae]me|"
-        r"tut[eé][ae]me|he dejado|antes (?:vivía|trabajaba|fumaba)|"
-        r"trát[ae]me|dejé|contáct[ae]me|escríb[ae]me)\b"
+        r"tut[eé][ae]me|he dejado|antes (?:vivía|trabajaba|fumaba)|trát[ae]me|dejé|contáct[ae]me|escríb[ae]me)\b"
     ),
     asking=Expression(
         r"(?:(?:y|pero|entonces|o|bueno|hola|oye),? )*(?:¿|(?:qué|quién|quiénes|cuándo|dónde|adónde|por qué|cómo|"
-        r"cuánt[oa]s?|"
-        r"cuál|cuáles|acaso|puedes|podés|podrías|sabes|sabés|quieres|tienes|tenés|debo yo)\b)"
+        r"cuánt[oa]s?|cuál|cuáles|acaso|puedes|podés|podrías|sabes|sabés|quieres|tienes|tenés|debo yo)\b)"
     ),
     hedged=Expression(
         r"\b(?:si(?!,)|quizás?|tal vez|a lo mejor|probablemente|posiblemente|supuestamente|aparentemente|supong\w*|supon\w*|"
