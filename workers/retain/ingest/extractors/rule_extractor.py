@@ -108,7 +108,7 @@ def _object(language: Language, rule: ExtractionRule, text: str) -> str | None:
     text = " ".join(text.split())
     if rule.reading == "thing":
         return _bounded(language.things.thing(text))
-    return _bounded((language.things.deed(text) if rule.reading == "deed" else text).strip(" ,"))
+    return _bounded((text if rule.kind == "fact" else language.things.deed(text)).strip(" ,"))
 
 
 def _bounded(text: str | None) -> str | None:

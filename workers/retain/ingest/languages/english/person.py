@@ -40,7 +40,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} is {object} years old",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "age without years",
@@ -49,7 +48,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} is {object} years old",
         0.75,
-        lasting=True,
     ),
     ExtractionRule(
         "lives in",
@@ -86,7 +84,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} comes from {object}",
         0.8,
-        lasting=True,
     ),
     ExtractionRule(
         "grew up in",
@@ -94,7 +91,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "grew_up_in",
         "{speaker} grew up in {object}",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "born in a place",
@@ -102,7 +98,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} was born in {object}",
         0.9,
-        lasting=True,
     ),
     ExtractionRule(
         "birthday",
@@ -110,7 +105,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "{speaker}'s birthday is {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "born in a year",
@@ -118,7 +112,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birth_year",
         "{speaker} was born in {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "e-mail",

@@ -66,7 +66,6 @@ TASTES: tuple[ExtractionRule, ...] = (
         "{speaker} does not {deed} {object}",
         0.8,
         reading="thing",
-        lasting=True,
     ),
     ExtractionRule(
         "takes",
@@ -183,7 +182,6 @@ PEOPLE: tuple[ExtractionRule, ...] = (
         "The birthday of {who}, {speaker}'s {relation}, is {object}",
         0.9,
         functional=True,
-        lasting=True,
     ),
     ExtractionRule(
         "married to",
@@ -222,7 +220,6 @@ PEOPLE: tuple[ExtractionRule, ...] = (
         "anniversary",
         "{speaker}'s wedding anniversary is {object}",
         0.9,
-        lasting=True,
     ),
     ExtractionRule(
         "has some",

@@ -14,8 +14,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "task",
         "{speaker} demande un rappel : {object}",
         0.9,
-        kind="task",
-        reading="deed",
         whole=True,
     ),
     ExtractionRule(
@@ -24,8 +22,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "task",
         "{speaker} doit {object}",
         0.8,
-        kind="task",
-        reading="deed",
     ),
     ExtractionRule(
         "appointment",
@@ -34,8 +30,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "plans",
         "{speaker} a {object}",
         0.8,
-        kind="event",
-        reading="deed",
     ),
     ExtractionRule(
         "plans",
@@ -46,8 +40,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "plans",
         "{speaker} prévoit de partir {object}",
         0.8,
-        kind="event",
-        reading="deed",
     ),
     ExtractionRule(
         "from now on",
@@ -56,8 +48,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Consigne de {speaker} : désormais, {object}",
         0.8,
-        kind="instruction",
-        reading="deed",
         denial="either",
         whole=True,
     ),
@@ -67,8 +57,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Consigne de {speaker} : {object}",
         0.8,
-        kind="instruction",
-        reading="deed",
         denial="either",
         whole=True,
     ),
@@ -78,7 +66,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Consigne de {speaker} : {object}",
         0.85,
-        kind="instruction",
         whole=True,
     ),
 )

@@ -35,7 +35,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} a {object} ans",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "lives in",
@@ -65,7 +64,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} vient {of}{object}",
         0.8,
-        lasting=True,
     ),
     ExtractionRule(
         "grew up in",
@@ -73,7 +71,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "grew_up_in",
         "{speaker} a grandi {prep} {object}",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "born in a place",
@@ -81,7 +78,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} est né(e) {prep} {object}",
         0.9,
-        lasting=True,
     ),
     ExtractionRule(
         "birthday",
@@ -89,7 +85,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "L'anniversaire de {speaker} est {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "birth year",
@@ -97,7 +92,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birth_year",
         "L'année de naissance de {speaker} est {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "e-mail",

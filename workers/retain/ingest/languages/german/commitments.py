@@ -16,8 +16,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "task",
         "{speaker} möchte erinnert werden: {object}",
         0.9,
-        kind="task",
-        reading="deed",
         whole=True,
     ),
     ExtractionRule(
@@ -26,8 +24,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "task",
         "{speaker} muss {object}",
         0.8,
-        kind="task",
-        reading="deed",
         verbs="muss",
     ),
     ExtractionRule(
@@ -37,8 +33,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "plans",
         "{speaker} hat {object}",
         0.8,
-        kind="event",
-        reading="deed",
         verbs="haben|habe|hab",
     ),
     *(
@@ -48,8 +42,6 @@ RULES: tuple[ExtractionRule, ...] = (
             "plans",
             "{speaker} " + of + " {object}",
             0.8,
-            kind="event",
-            reading="deed",
             verbs=by,
         )
         for by, of in _GOES
@@ -61,8 +53,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Anweisung von {speaker}: künftig {object}",
         0.8,
-        kind="instruction",
-        reading="deed",
         denial="either",
         whole=True,
     ),
@@ -73,8 +63,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Anweisung von {speaker}: {object}",
         0.8,
-        kind="instruction",
-        reading="deed",
         denial="either",
         whole=True,
     ),
@@ -85,7 +73,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "instruction",
         "Anweisung von {speaker}: {object}",
         0.85,
-        kind="instruction",
         whole=True,
     ),
 )

@@ -36,7 +36,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} ist {object} Jahre alt",
         0.8,
-        lasting=True,
         verbs="bin",
     ),
     ExtractionRule(
@@ -62,7 +61,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} kommt aus {object}",
         0.8,
-        lasting=True,
         verbs="komme|stamme",
     ),
     ExtractionRule(
@@ -71,7 +69,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "grew_up_in",
         "{speaker} ist in {object} aufgewachsen",
         0.85,
-        lasting=True,
         verbs="bin|sind",
     ),
     ExtractionRule(
@@ -80,7 +77,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} ist in {object} geboren",
         0.9,
-        lasting=True,
         verbs="bin|wurde",
     ),
     ExtractionRule(
@@ -89,7 +85,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "{speaker} hat am {object} Geburtstag",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "born on a day",
@@ -97,7 +92,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "{speaker} hat am {object} Geburtstag",
         0.95,
-        lasting=True,
         verbs="bin|wurde|habe|hab",
     ),
     ExtractionRule(

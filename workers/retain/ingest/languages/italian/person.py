@@ -33,7 +33,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} ha {object} anni",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "lives in",
@@ -56,7 +55,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} viene {of}{object}",
         0.8,
-        lasting=True,
     ),
     ExtractionRule(
         "is from",
@@ -65,7 +63,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} è {of}{object}",
         0.8,
-        lasting=True,
     ),
     ExtractionRule(
         "grew up in",
@@ -73,7 +70,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "grew_up_in",
         "{speaker} è cresciuto/a {prep} {object}",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "born in a place",
@@ -81,7 +77,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} è nato/a {prep} {object}",
         0.9,
-        lasting=True,
     ),
     ExtractionRule(
         "birthday",
@@ -89,7 +84,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "Il compleanno di {speaker} è {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "birth year",
@@ -97,7 +91,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birth_year",
         "L'anno di nascita di {speaker} è {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "e-mail",

@@ -33,7 +33,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "age",
         "{speaker} tiene {object} años",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "lives in",
@@ -63,7 +62,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "comes_from",
         "{speaker} es de {object}",
         0.8,
-        lasting=True,
     ),
     ExtractionRule(
         "grew up in",
@@ -71,7 +69,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "grew_up_in",
         "{speaker} creció en {object}",
         0.85,
-        lasting=True,
     ),
     ExtractionRule(
         "born in a place",
@@ -79,7 +76,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "born_in",
         "{speaker} nació en {object}",
         0.9,
-        lasting=True,
     ),
     ExtractionRule(
         "birthday",
@@ -87,7 +83,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birthday",
         "El cumpleaños de {speaker} es {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "birth year",
@@ -95,7 +90,6 @@ RULES: tuple[ExtractionRule, ...] = (
         "birth_year",
         "El año de nacimiento de {speaker} es {object}",
         0.95,
-        lasting=True,
     ),
     ExtractionRule(
         "e-mail",
