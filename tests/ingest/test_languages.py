@@ -84,6 +84,19 @@ def test_a_verb_of_two_languages_is_read_in_the_one_that_its_object_has(text: st
     assert [fact.content for fact in facts_of(SourceMessage("m", "Bea", text))] == [phrase]
 
 
+def test_what_cannot_end_is_not_denied_either() -> None:
+    assert _facts("I'm not from Rome.") == []
+
+
+@pytest.mark.parametrize(
+    "relation", ["age", "anniversary", "avoids", "birth_year", "birthday", "born_in", "comes_from", "grew_up_in"]
+)
+def test_a_relation_that_lasts_does_so_in_every_language(relation: str) -> None:
+    rules = [rule for language in LANGUAGES for rule in language.rules if rule.predicate == relation]
+    assert rules
+    assert not [rule for rule in rules if rule.can_end]
+
+
 def test_a_statement_in_one_language_ends_what_another_stated() -> None:
     predicates = {
         _facts(text)[0].partition("=")[0]

@@ -13,7 +13,7 @@ Reading = Literal["plain", "thing"]
 Denial = Literal["refused", "required", "either"]
 """Whether a rule skips, requires or ignores a denial in a clause."""
 _KINDS: Mapping[str, Kind] = {"task": "task", "plans": "event", "instruction": "instruction"}
-"""The kinds of relations that are no facts, whatever the language."""
+"""The kinds of relations that are not facts, whatever the language."""
 _LASTING = frozenset(
     {
         "age", "anniversary", "avoids", "birth_year", "birthday", "birthday_of_{who}", "born_in", "comes_from", "grew_up_in",
@@ -48,7 +48,7 @@ class ExtractionRule:
 
     @property
     def kind(self) -> Kind:
-        """The kind of what it finds, by its relation; what is no fact is read as something to do."""
+        """The kind of what it finds, by its relation; what is not a fact is read as something to do."""
         return _KINDS.get(self.predicate, "fact")
 
     @property
